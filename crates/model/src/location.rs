@@ -1,0 +1,250 @@
+//! Location vectors: which parallel units a request touches, one bit per unit (TCAD paper, section IV-A).
+//!
+//! Formula (1) of the paper prints a ceiling for the first page and its slides print floors for both pages; both are
+//! wrong for requests that do not start and end on page boundaries. Here a request covers bytes `[start, end)`, so that
+//! its first page is `floor(start / page)` and its last page `ceil(end / page) - 1` (design section 4).
+
+use crate::request::Request;
+use crate::units::SECTOR_BYTES;
+
+/// The pages a request touches: `first` and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRange {
+    /// First page.
+    pub first: u64,
+    /// Number of pages, at least 1 for a request of at least one sector.
+    pub count: u32,
+}
+
+impl PageRange {
+    /// The pages of `page_bytes` bytes that `request` touches, in part or whole.
+    #[inline]
+    pub fn of(request: &Request, page_bytes: u32) -> PageRange {
+        let sectors_per_page = u64::from(page_bytes) / SECTOR_BYTES;
+        let (start, end) = (request.start.0, request.end().0);
+        // Page sizes are powers of two on nearly every device: a shift, not a division, in the usual case.
+        let (first, past) = if sectors_per_page.is_power_of_two() {
+            let shift = sectors_per_page.trailing_zeros();
+            (start >> shift, (end + sectors_per_page - 1) >> shift)
+        } else {
+            (start / sectors_per_page, end.div_ceil(sectors_per_page))
+        };
+        PageRange { first, count: (past - first) as u32 }
+    }
+}
+
+/// How a host believes that pages are spread over parallel units. It may be wrong on purpose (TCAD paper, figure 19).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitMap {
+    units: u32,
+    /// Unit of each page of one stripe; empty when page `p` is simply on unit `p % units`.
+    stripe: Vec<u32>,
+}
+
+impl UnitMap {
+    /// Page `p` is on unit `p % units`: Channel-Chip-Die-Plane striping at chip or plane level.
+    ///
+    /// # Panics
+    /// When `units` is 0.
+    pub fn modulo(units: u32) -> UnitMap {
+        assert!(units > 0, "a device has at least one parallel unit");
+        UnitMap { units, stripe: Vec::new() }
+    }
+
+    /// Page `p` is on unit `stripe[p % stripe.len()]`.
+    ///
+    /// # Panics
+    /// When the stripe is empty.
+    pub fn striped(stripe: Vec<u32>) -> UnitMap {
+        let units = stripe.iter().max().expect("a stripe has at least one page") + 1;
+        let identity = stripe.iter().enumerate().all(|(page, &unit)| page as u32 == unit);
+        UnitMap { units, stripe: if identity { Vec::new() } else { stripe } }
+    }
+
+    /// Number of units.
+    #[inline]
+    pub fn units(&self) -> u32 {
+        self.units
+    }
+
+    /// Calls `visit` once for each unit that the pages touch. Ranges wrap around; a range of a whole stripe or more touches all units.
+    #[inline]
+    pub fn for_each_unit(&self, pages: PageRange, mut visit: impl FnMut(u32)) {
+        if self.stripe.is_empty() {
+            if pages.count >= self.units {
+                (0..self.units).for_each(visit);
+                return;
+            }
+            let mut unit = (pages.first % u64::from(self.units)) as u32;
+            for _ in 0..pages.count {
+                visit(unit);
+                unit += 1;
+                if unit == self.units {
+                    unit = 0;
+                }
+            }
+        } else {
+            self.for_each_striped(pages, &mut visit);
+        }
+    }
+
+    fn for_each_striped(&self, pages: PageRange, visit: &mut dyn FnMut(u32)) {
+        let period = self.stripe.len();
+        let first = (pages.first % period as u64) as usize;
+        let count = (pages.count as usize).min(period);
+        for i in 0..count {
+            let unit = self.stripe[(first + i) % period];
+            // Orders that fill a chip before moving on repeat a unit: report it at its first page only.
+            let repeated = (0..i).any(|j| self.stripe[(first + j) % period] == unit);
+            if !repeated {
+                visit(unit);
+            }
+        }
+    }
+
+    /// The location vector of the pages.
+    pub fn vector(&self, pages: PageRange) -> LocationVector {
+        let mut vector = LocationVector::empty(self.units);
+        self.for_each_unit(pages, |unit| vector.insert(unit));
+        vector
+    }
+}
+
+/// One bit per parallel unit. Unit 0 is the most significant bit, as the papers print it: with 8 units,
+/// units 6 and 7 are `0b0000_0011` = 3.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LocationVector {
+    units: u32,
+    /// Unit `u` is bit `63 - u % 64` of word `u / 64`.
+    words: Vec<u64>,
+}
+
+impl LocationVector {
+    /// No unit.
+    pub fn empty(units: u32) -> LocationVector {
+        LocationVector { units, words: vec![0; units.div_ceil(64) as usize] }
+    }
+
+    /// Adds a unit.
+    ///
+    /// # Panics
+    /// When the unit is not one of the device's.
+    pub fn insert(&mut self, unit: u32) {
+        assert!(unit < self.units, "unit {unit} of {}", self.units);
+        self.words[unit as usize / 64] |= 1 << (63 - unit % 64);
+    }
+
+    /// Whether the unit is set.
+    pub fn contains(&self, unit: u32) -> bool {
+        unit < self.units && self.words[unit as usize / 64] & (1 << (63 - unit % 64)) != 0
+    }
+
+    /// `V(a) & V(b) != 0`: formula (2), an access conflict.
+    pub fn conflicts_with(&self, other: &LocationVector) -> bool {
+        self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
+    }
+
+    /// `V(a) | V(b)`: formula (4), what a batch covers once the request joined.
+    pub fn join(&mut self, other: &LocationVector) {
+        self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a |= b);
+    }
+
+    /// Number of units set.
+    pub fn len(&self) -> u32 {
+        self.words.iter().map(|word| word.count_ones()).sum()
+    }
+
+    /// Whether no unit is set.
+    pub fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
+    }
+
+    /// The number the papers print for the vector, where it fits in 128 bits.
+    pub fn value(&self) -> Option<u128> {
+        (self.units <= 128).then(|| {
+            (0..self.units).fold(0, |value, unit| value << 1 | u128::from(self.contains(unit)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Direction;
+    use crate::units::{Lsn, Ns};
+
+    fn pages(lsn: u64, sectors: u32) -> PageRange {
+        PageRange::of(&Request::new(Ns(23_320_000), Lsn(lsn), sectors, Direction::Read), 4096)
+    }
+
+    fn from_value(units: u32, value: u128) -> LocationVector {
+        let mut vector = LocationVector::empty(units);
+        (0..units).filter(|unit| value >> (units - 1 - unit) & 1 == 1).for_each(|unit| vector.insert(unit));
+        vector
+    }
+
+    #[test]
+    fn the_papers_location_vectors_are_3_on_8_chips_and_768_on_16_planes() {
+        let request = pages(14_896, 16);
+        assert_eq!(UnitMap::modulo(8).vector(request).value(), Some(3));
+        assert_eq!(UnitMap::modulo(16).vector(request).value(), Some(768));
+    }
+
+    #[test]
+    fn the_slides_unaligned_request_touches_one_page_and_so_one_chip() {
+        // The slides print chips 0 and 1 (192) for LSN 14854 + 2 sectors; its 1024 bytes lie inside page 1856.
+        let request = pages(14_854, 2);
+        assert_eq!(request, PageRange { first: 1856, count: 1 });
+        assert_eq!(UnitMap::modulo(8).vector(request).value(), Some(128));
+    }
+
+    #[test]
+    fn figure_5_has_three_conflicts() {
+        let vectors = [12u128, 64, 6, 96, 3].map(|value| from_value(8, value));
+        let mut conflicts = Vec::new();
+        for a in 0..vectors.len() {
+            for b in a + 1..vectors.len() {
+                if vectors[a].conflicts_with(&vectors[b]) {
+                    conflicts.push((a + 1, b + 1));
+                }
+            }
+        }
+        assert_eq!(conflicts, [(1, 3), (2, 4), (3, 5)]);
+    }
+
+    #[test]
+    fn joining_r0_and_r2_of_figure_7_makes_15() {
+        let mut batch = from_value(4, 3);
+        let r2 = from_value(4, 12);
+        assert!(!batch.conflicts_with(&r2));
+        assert!(batch.conflicts_with(&from_value(4, 6)));
+        batch.join(&r2);
+        assert_eq!(batch.value(), Some(15));
+    }
+
+    #[test]
+    fn ranges_wrap_around_and_long_requests_touch_every_unit() {
+        let map = UnitMap::modulo(8);
+        assert_eq!(map.vector(PageRange { first: 7, count: 2 }).value(), Some(0b1000_0001));
+        assert_eq!(map.vector(PageRange { first: 5, count: 8 }).value(), Some(255));
+        assert_eq!(map.vector(PageRange { first: 5, count: 800 }).len(), 8);
+    }
+
+    #[test]
+    fn a_stripe_that_stays_on_a_chip_reports_the_chip_once() {
+        let map = UnitMap::striped(vec![0, 0, 1, 1]);
+        assert_eq!(map.units(), 2);
+        assert_eq!(map.vector(PageRange { first: 4, count: 2 }).value(), Some(0b10));
+        assert_eq!(map.vector(PageRange { first: 1, count: 2 }).value(), Some(0b11));
+    }
+
+    #[test]
+    fn unaligned_requests_touch_the_pages_their_bytes_lie_in() {
+        assert_eq!(pages(7, 2), PageRange { first: 0, count: 2 });
+        assert_eq!(pages(8, 8), PageRange { first: 1, count: 1 });
+        assert_eq!(pages(0, 9), PageRange { first: 0, count: 2 });
+        // A page that is no power of two.
+        let request = Request::new(Ns::ZERO, Lsn(11), 2, Direction::Write);
+        assert_eq!(PageRange::of(&request, 12 * 512), PageRange { first: 0, count: 2 });
+    }
+}
