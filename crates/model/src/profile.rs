@@ -1,0 +1,305 @@
+//! Device profiles: everything that makes one SSD differ from another, as TOML.
+//!
+//! A profile is data: the same file describes a published device, a probed drive or a what-if. Policies are named here
+//! and looked up by the simulator, so that this crate stays free of behaviour.
+
+use crate::config::{self, ConfigError};
+use crate::geometry::Geometry;
+use crate::names;
+use crate::units::{Bytes, Ns};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// A complete device.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// The name results carry.
+    pub name: String,
+    /// One line: what the device is.
+    pub description: String,
+    /// Where each number comes from, and what had to be assumed.
+    pub source: String,
+    /// Channels, chips, dies, planes, blocks, pages.
+    pub geometry: Geometry,
+    /// Latencies and bus speed.
+    pub timing: Timing,
+    /// Which commands beyond one operation per chip the flash offers.
+    pub advanced_commands: AdvancedCommands,
+    /// Translation layer: spare space and policies.
+    pub translation: Translation,
+    /// The device's interface to the host.
+    pub interface: Interface,
+}
+
+/// A latency that may depend on the page type inside a block: one number, or one per type (LSB, MSB for MLC;
+/// LSB, CSB, MSB for TLC). Page `i` of a block is of type `i % types`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum PageLatency {
+    /// The same for all pages, ns.
+    Uniform(u64),
+    /// One per page type, ns, in page order.
+    PerType(Vec<u64>),
+}
+
+impl PageLatency {
+    /// The latency of a page by its index inside the block.
+    #[inline]
+    pub fn of_page(&self, page_in_block: u32) -> Ns {
+        match self {
+            PageLatency::Uniform(ns) => Ns(*ns),
+            PageLatency::PerType(types) => Ns(types[page_in_block as usize % types.len()]),
+        }
+    }
+
+    fn values(&self) -> &[u64] {
+        match self {
+            PageLatency::Uniform(ns) => std::slice::from_ref(ns),
+            PageLatency::PerType(types) => types,
+        }
+    }
+}
+
+/// Latencies of the flash and speed of its bus.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Timing {
+    /// Command and address cycles on the channel before each operation, ns (tCMD).
+    pub command_ns: u64,
+    /// Array read, cell to register, ns (tR).
+    pub read_ns: PageLatency,
+    /// Array program, register to cell, ns (tPROG).
+    pub program_ns: PageLatency,
+    /// Block erase, ns (tBERS).
+    pub erase_ns: u64,
+    /// Channel time to move one byte, **pico**seconds: 10000 is the 10 ns a byte of the GC paper, 833 an ONFI 1200 MT/s bus.
+    pub transfer_ps_per_byte: u64,
+}
+
+impl Timing {
+    /// Channel time of a transfer, rounded to the nearest nanosecond.
+    #[inline]
+    pub fn transfer(&self, bytes: u32) -> Ns {
+        Ns((u64::from(bytes) * self.transfer_ps_per_byte + 500) / 1000)
+    }
+}
+
+/// Commands that reach below the chip. Hosts cannot see or steer them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AdvancedCommands {
+    /// Dies of a chip work at the same time; without it a chip runs one operation at a time.
+    pub die_interleave: bool,
+    /// Planes of a die run the same operation together, at the same page offset.
+    pub multi_plane: bool,
+    /// Multi-plane operations also need the same block offset in every plane.
+    pub multi_plane_same_block: bool,
+    /// Garbage collection moves pages inside a plane through its register, without the channel.
+    pub copyback: bool,
+    /// Copyback only between pages whose offsets have the same parity (an even page stays on an even page).
+    pub copyback_same_parity: bool,
+}
+
+impl AdvancedCommands {
+    /// None of them: the chip is the smallest parallel unit.
+    pub const NONE: AdvancedCommands = AdvancedCommands {
+        die_interleave: false,
+        multi_plane: false,
+        multi_plane_same_block: false,
+        copyback: false,
+        copyback_same_parity: false,
+    };
+}
+
+/// Flash translation layer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Translation {
+    /// Share of the raw capacity that the host does not see, 0 to 0.9.
+    #[schemars(range(min = 0.0, max = 0.9))]
+    pub over_provisioning: f64,
+    /// `cwdp` or another static order, `dynamic`, or `write-order`.
+    pub allocation: String,
+    /// Garbage collection scheme.
+    pub gc: String,
+    /// A plane is collected when its share of free pages falls below this, 0 to 0.5.
+    #[schemars(range(min = 0.0, max = 0.5))]
+    pub gc_threshold: f64,
+    /// Wear levelling policy: `none` or `dynamic`.
+    pub wear_levelling: String,
+    /// Writes of a part of a page first read the rest of it, as a page-mapped device must. Off only for devices known to map smaller units.
+    pub read_modify_write: bool,
+}
+
+/// What lies between host and flash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Interface {
+    /// `blocking`: a request is issued when all units it touches are free (the papers); `ncq:D`: D commands queue inside.
+    pub command_queue: String,
+    /// Which waiting transaction a free die takes: `fcfs`, `read-first` or `out-of-order`.
+    pub flash_scheduler: String,
+}
+
+impl Profile {
+    /// Pages the host can address: the raw pages less the spare share, rounded down to whole stripes.
+    pub fn user_pages(&self) -> u32 {
+        let planes = u64::from(self.geometry.planes());
+        let raw = u64::from(self.geometry.pages());
+        let user = (raw as f64 * (1.0 - self.translation.over_provisioning)).floor() as u64;
+        (user / planes * planes) as u32
+    }
+
+    /// Bytes the host can address.
+    pub fn user_capacity(&self) -> Bytes {
+        Bytes(u64::from(self.user_pages()) * u64::from(self.geometry.page_bytes))
+    }
+
+    /// Reads and checks a profile.
+    ///
+    /// # Errors
+    /// Unknown or missing keys, impossible geometry, latencies or spare space; one line with key and what is allowed.
+    pub fn parse(text: &str, origin: &str) -> Result<Profile, ConfigError> {
+        let profile: Profile = config::parse_toml(text, origin)?;
+        profile.check().map_err(|(key, problem)| ConfigError::at_key(origin, text, key, &problem))?;
+        Ok(profile)
+    }
+
+    /// Checks what types cannot: ranges and room for garbage collection. Names of policies are checked where they are looked up.
+    ///
+    /// # Errors
+    /// `(key, problem)`.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        self.geometry.check()?;
+        let longest = Ns::from_millis(1_000_000).0;
+        let latencies = [("read_ns", self.timing.read_ns.values()), ("program_ns", self.timing.program_ns.values())];
+        for (key, values) in latencies {
+            if values.is_empty() || values.iter().any(|&ns| ns > longest) {
+                return Err((key, format!("found {values:?}; allowed: 1 or more latencies of 0 to {longest} ns")));
+            }
+        }
+        for (key, value) in [("command_ns", self.timing.command_ns), ("erase_ns", self.timing.erase_ns)] {
+            if value > longest {
+                return Err((key, format!("found {value}; allowed: 0 to {longest} ns")));
+            }
+        }
+        if self.timing.transfer_ps_per_byte > 1_000_000_000 {
+            let found = self.timing.transfer_ps_per_byte;
+            return Err(("transfer_ps_per_byte", format!("found {found}; allowed: 0 to 1000000000 ps")));
+        }
+        let spare = self.translation.over_provisioning;
+        if !(0.0..=0.9).contains(&spare) {
+            return Err(("over_provisioning", format!("found {spare}; allowed: 0 to 0.9")));
+        }
+        let threshold = self.translation.gc_threshold;
+        if !(0.0..=0.5).contains(&threshold) {
+            return Err(("gc_threshold", format!("found {threshold}; allowed: 0 to 0.5")));
+        }
+        if self.user_pages() == 0 {
+            return Err(("over_provisioning", format!("found {spare}; it leaves the host not one page of each plane")));
+        }
+        let pages_per_block = self.geometry.pages_per_block;
+        let user_blocks = (self.user_pages() / self.geometry.planes()).div_ceil(pages_per_block);
+        if user_blocks + MIN_SPARE_BLOCKS > self.geometry.blocks_per_plane {
+            let least = f64::from(MIN_SPARE_BLOCKS) / f64::from(self.geometry.blocks_per_plane);
+            return Err((
+                "over_provisioning",
+                format!(
+                    "found {spare}; it leaves no room for garbage collection: each plane needs {MIN_SPARE_BLOCKS} spare blocks of {}; allowed: from about {:.4}",
+                    self.geometry.blocks_per_plane, least
+                ),
+            ));
+        }
+        Ok(())
+    }
+
+    /// The profile as TOML.
+    pub fn to_toml(&self) -> String {
+        toml::to_string_pretty(self).expect("a profile is plain data")
+    }
+
+    /// The JSON Schema of profile files, for editors.
+    pub fn json_schema() -> schemars::Schema {
+        schemars::schema_for!(Profile)
+    }
+
+    /// An embedded profile by name.
+    ///
+    /// # Errors
+    /// The name is unknown: the error offers the nearest.
+    pub fn embedded(name: &str) -> Result<Profile, names::UnknownName> {
+        EMBEDDED
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(known, text)| Profile::parse(text, known).expect("embedded profiles are tested"))
+            .ok_or_else(|| names::unknown("device profile", name, EMBEDDED.iter().map(|(known, _)| *known)))
+    }
+}
+
+/// A plane must keep one block to write to and one to collect into.
+const MIN_SPARE_BLOCKS: u32 = 2;
+
+/// The profiles that ship with the program, by name.
+pub static EMBEDDED: &[(&str, &str)] = &[
+    ("piq-128g", include_str!("../../../profiles/piq-128g.toml")),
+    ("gc-128g", include_str!("../../../profiles/gc-128g.toml")),
+    ("gc-64g", include_str!("../../../profiles/gc-64g.toml")),
+    ("pass-60g", include_str!("../../../profiles/pass-60g.toml")),
+    ("ssd-s", include_str!("../../../profiles/ssd-s.toml")),
+    ("ssd-m", include_str!("../../../profiles/ssd-m.toml")),
+    ("tlc-nvme-1t", include_str!("../../../profiles/tlc-nvme-1t.toml")),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_embedded_profile_reads_under_its_own_name_and_back_from_its_own_toml() {
+        for (name, text) in EMBEDDED {
+            let profile = Profile::parse(text, name).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(profile.name, *name);
+            assert_eq!(Profile::parse(&profile.to_toml(), name).unwrap(), profile);
+        }
+    }
+
+    #[test]
+    fn capacities_are_what_the_documents_say() {
+        let gib = |name: &str| Profile::embedded(name).unwrap().geometry.capacity().0 as f64 / f64::from(1 << 30);
+        assert_eq!(gib("piq-128g"), 128.0);
+        assert_eq!(gib("gc-128g"), 128.0);
+        assert_eq!(gib("gc-64g"), 64.0);
+        let user = |name: &str| Profile::embedded(name).unwrap().user_capacity().0 as f64 / 1e9;
+        assert!((user("ssd-s") - 32.0).abs() < 0.1, "{}", user("ssd-s"));
+        assert!((user("ssd-m") - 80.0).abs() < 0.1, "{}", user("ssd-m"));
+        assert!((user("pass-60g") - 60.0).abs() < 0.1, "{}", user("pass-60g"));
+        assert!((user("tlc-nvme-1t") - 1000.0).abs() < 1.0, "{}", user("tlc-nvme-1t"));
+    }
+
+    #[test]
+    fn mistakes_are_answered_with_key_line_and_what_is_allowed() {
+        let text = EMBEDDED[0].1;
+        let broken = |from: &str, to: &str| {
+            assert!(text.contains(from), "{from}");
+            Profile::parse(&text.replace(from, to), "my.toml").unwrap_err().to_string()
+        };
+        let error = broken("channels = 8", "chanels = 8");
+        assert!(error.starts_with("my.toml:") && error.contains("did you mean 'channels'"), "{error}");
+        let error = broken("blocks_per_plane = 2048", "blocks_per_plane = 16777216");
+        assert!(error.contains("overflow"), "{error}");
+        let error = broken("over_provisioning = 0.10", "over_provisioning = 0.0");
+        assert!(error.contains("no room for garbage collection"), "{error}");
+        let error = broken("over_provisioning = 0.10", "over_provisioning = nan");
+        assert!(error.contains("over_provisioning") && error.contains("allowed"), "{error}");
+        assert!(Profile::embedded("piq-128").unwrap_err().to_string().contains("did you mean 'piq-128g'"));
+    }
+
+    #[test]
+    fn the_schema_file_is_what_the_types_say() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../profiles/profile.schema.json");
+        let schema = format!("{:#}\n", Profile::json_schema().to_value());
+        let on_disk = std::fs::read_to_string(path).unwrap_or_default();
+        assert_eq!(on_disk, schema, "write it with: planewise device schema > profiles/profile.schema.json");
+    }
+}
