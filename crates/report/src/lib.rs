@@ -1,1 +1,29 @@
-//! stub
+//! What a run says to its reader: a table for the terminal, `results.json` for programs, one HTML page for people.
+//!
+//! The one input is [`planewise_sim::results::Results`]; nothing here measures, and nothing here knows a simulator.
+//!
+//! The page's plots are inline SVG drawn by [`plot`], a few hundred lines of Rust. A vendored plotting library in script was the
+//! alternative: it would add about a megabyte to every report, need a script to run before anything shows, and print badly.
+//! Static SVG opens offline anywhere, follows the reader's light or dark setting by style sheet, can be read by screen readers,
+//! and is the same bytes for the same results.
+
+pub mod directory;
+pub mod error;
+pub mod format;
+pub mod html;
+pub mod json;
+pub mod names;
+pub mod plot;
+pub mod single;
+pub mod summary;
+pub mod table;
+
+pub use directory::{Overwrite, write_run_directory};
+pub use error::ReportError;
+pub use html::html;
+pub use json::json;
+pub use single::single;
+pub use table::{Style, comparison};
+
+#[cfg(test)]
+mod samples;

@@ -1,0 +1,258 @@
+//! One self-contained page: summary, table, plots, counters, setup. No script, nothing fetched.
+
+use crate::format::{self, ABSENT};
+use crate::names;
+use crate::plot::{bars, cdf, look};
+use crate::summary;
+use crate::table::{Pick, READ, Tone, WRITE, ratio_tone};
+use minijinja::{Environment, Value, context};
+use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult, Status, UnitUtilization};
+use serde::Serialize;
+
+mod reproduce;
+mod tables;
+
+/// The page. Names from traces, profiles and options are escaped; the same results give the same bytes.
+pub fn html(results: &Results) -> String {
+    let mut environment = Environment::new();
+    // The name ends in .html: every value is escaped unless marked as safe.
+    environment
+        .add_template("report.html", include_str!("../templates/report.html"))
+        .expect("the template is tested");
+    let names = names::run_names(results);
+    let page = environment.get_template("report.html").expect("just added");
+    page.render(context! {
+        style => Value::from_safe_string(include_str!("../templates/report.css").to_owned()),
+        title => title(results),
+        interrupted => results.status == Status::Interrupted,
+        cut_short => cut_short(results, &names),
+        summary => summary::summary(results),
+        comparison => tables::comparison(results, &names),
+        percentiles => tables::percentiles(results, &names),
+        counters => tables::counters(results, &names),
+        own => tables::own(results, &names),
+        distributions => figures(distributions(results, &names)),
+        times => figures(times(results, &names)),
+        utilization => figures(utilization(results, &names)),
+        shares => figures(shares(results, &names)),
+        setup => &results.setup,
+        generator => &results.generator,
+        format_version => results.format,
+        seeds => seeds(results),
+        baseline => names.get(results.baseline),
+        command => reproduce::command(results),
+    })
+    .expect("the template takes any results: it is rendered for all samples in the tests")
+}
+
+/// A plot with its heading; without a plot, why there is none.
+#[derive(Serialize)]
+struct Figure {
+    heading: String,
+    svg: Option<Value>,
+    absent: &'static str,
+}
+
+/// A heading with its plot, or why there is none.
+type Drawn = (String, Result<String, &'static str>);
+
+fn figures(drawn: Vec<Drawn>) -> Vec<Figure> {
+    let figure = |(heading, plot): Drawn| match plot {
+        Ok(svg) => Figure { heading, svg: Some(Value::from_safe_string(svg)), absent: "" },
+        Err(absent) => Figure { heading, svg: None, absent },
+    };
+    drawn.into_iter().map(figure).collect()
+}
+
+fn title(results: &Results) -> String {
+    let trace = format::one_line(&results.setup.trace.name, 60);
+    match results.runs.as_slice() {
+        [] => format!("{trace}: no run finished"),
+        [run] => format!(
+            "{} on {}, trace {trace}",
+            format::one_line(&run.labels.scheduler, 40),
+            format::one_line(&run.labels.device, 40)
+        ),
+        runs => {
+            let same_device = runs.windows(2).all(|pair| pair[0].labels.device == pair[1].labels.device);
+            let device = if same_device {
+                format::one_line(&runs[0].labels.device, 40)
+            } else {
+                "several devices".to_owned()
+            };
+            format!("{} runs on {device}, trace {trace}", runs.len())
+        }
+    }
+}
+
+fn cut_short(results: &Results, names: &[String]) -> Vec<String> {
+    let pairs = results.runs.iter().zip(names);
+    pairs.filter(|(run, _)| run.status == Status::Interrupted).map(|(_, name)| name.clone()).collect()
+}
+
+fn seeds(results: &Results) -> String {
+    let mut seeds: Vec<u64> = results.runs.iter().map(|run| run.labels.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    seeds.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
+}
+
+const DIRECTIONS: [(&str, Pick); 2] = [("reads", READ), ("writes", WRITE)];
+
+fn distributions(results: &Results, names: &[String]) -> Vec<Drawn> {
+    let mut drawn = Vec::new();
+    for (title, pick) in DIRECTIONS {
+        let curves: Vec<cdf::Curve<'_>> = results
+            .runs
+            .iter()
+            .zip(names)
+            .enumerate()
+            .filter_map(|(series, (run, name))| {
+                let counts = &run.metrics.requests;
+                let requests = if title == "reads" { counts.reads } else { counts.writes };
+                pick(run).map(|metrics| cdf::Curve { name, requests, metrics, series })
+            })
+            .collect();
+        let label = format!("Cumulative distribution of the latency of {title}, one curve per run");
+        let absent =
+            if curves.is_empty() { "No such request completed." } else { "No distribution was recorded." };
+        drawn.push((format!("Latency of {title}"), cdf::plot(&label, &curves).ok_or(absent)));
+    }
+    drawn
+}
+
+fn times(results: &Results, names: &[String]) -> Vec<Drawn> {
+    let mut drawn = Vec::new();
+    for (title, pick) in DIRECTIONS {
+        let rows: Vec<bars::Row<'_>> = results
+            .runs
+            .iter()
+            .zip(names)
+            .filter_map(|(run, name)| pick(run).map(|of| time_row(of, name)))
+            .collect();
+        let label = format!(
+            "Mean time of {title} per run: waiting in the host's queue, for a die, for a channel, and being served"
+        );
+        let absent = "No such request completed.";
+        drawn.push((
+            format!("Where the time of {title} went"),
+            bars::plot(&label, &rows, format::time).ok_or(absent),
+        ));
+    }
+    drawn
+}
+
+fn time_row<'a>(of: &DirectionMetrics, name: &'a str) -> bars::Row<'a> {
+    let inside = of.die_wait_ns_mean + of.channel_wait_ns_mean;
+    let parts = [
+        ("waiting", "waiting in the host's queue", of.waiting_ns.mean),
+        ("die-wait", "in the device, waiting for a die", of.die_wait_ns_mean),
+        ("channel-wait", "in the device, waiting for a channel", of.channel_wait_ns_mean),
+        ("served", "in the device, being served", (of.processing_ns.mean - inside).max(0.0)),
+    ];
+    let segments = parts.map(|(class, what, value)| bars::Segment {
+        class: class.to_owned(),
+        value,
+        tooltip: format!("{name}: {} {what}", format::time(value)),
+    });
+    bars::Row { name, segments: segments.into(), mark: None, value: format::time(of.latency_ns.mean) }
+}
+
+fn utilization(results: &Results, names: &[String]) -> Vec<Drawn> {
+    type Get = fn(&Metrics) -> UnitUtilization;
+    let kinds: [(&str, Get); 4] = [
+        ("Chips", |metrics| metrics.utilization.chip),
+        ("Dies", |metrics| metrics.utilization.die),
+        ("Planes", |metrics| metrics.utilization.plane),
+        ("Channels", |metrics| metrics.utilization.channel),
+    ];
+    let draw = |(title, get): (&str, Get)| {
+        let rows: Vec<bars::Row<'_>> = results
+            .runs
+            .iter()
+            .zip(names)
+            .enumerate()
+            .map(|(series, (run, name))| {
+                let UnitUtilization { active, wall } = get(&run.metrics);
+                let tooltip = format!(
+                    "{name}: busy {} of the time with requests pending, {} of all time",
+                    format::percent(active),
+                    format::percent(wall)
+                );
+                let segments = vec![bars::Segment { class: fill(series), value: active, tooltip }];
+                let value = format!("{} · {}", format::percent(active), format::percent(wall));
+                bars::Row { name, segments, mark: Some(wall), value }
+            })
+            .collect();
+        let label = format!("{title}: share of time busy, per run");
+        (title.to_owned(), bars::plot(&label, &rows, format::percent).ok_or("No run finished."))
+    };
+    kinds.map(draw).into()
+}
+
+fn shares(results: &Results, names: &[String]) -> Vec<Drawn> {
+    type Get = fn(&Metrics) -> Option<f64>;
+    let kinds: [(&str, Get); 4] = [
+        ("Reads that conflicted on arrival", |m| (m.requests.reads > 0).then_some(m.conflict.read_share)),
+        ("Writes that conflicted on arrival", |m| (m.requests.writes > 0).then_some(m.conflict.write_share)),
+        ("Reads issued before an earlier write", |m| {
+            (m.requests.reads > 0).then_some(m.prioritized.read_share)
+        }),
+        ("Write batches promoted before reads", |m| {
+            (m.requests.writes > 0).then_some(m.prioritized.write_batch_share)
+        }),
+    ];
+    let draw = |(title, get): (&str, Get)| {
+        let rows: Vec<bars::Row<'_>> = results
+            .runs
+            .iter()
+            .zip(names)
+            .enumerate()
+            .filter_map(|(series, (run, name))| {
+                let share = get(&run.metrics)?;
+                let tooltip = format!("{name}: {}", format::percent(share));
+                let segments = vec![bars::Segment { class: fill(series), value: share, tooltip }];
+                Some(bars::Row { name, segments, mark: None, value: format::percent(share) })
+            })
+            .collect();
+        (title.to_owned(), bars::plot(title, &rows, format::percent).ok_or("No such request completed."))
+    };
+    kinds.map(draw).into()
+}
+
+fn fill(series: usize) -> String {
+    format!("bar s{}", look(series).color)
+}
+
+/// A cell of a table: its text and its class (`better`, `worse`, `faint` or none).
+#[derive(Clone, Debug, Serialize)]
+struct Cell {
+    text: String,
+    class: &'static str,
+}
+
+impl Cell {
+    fn plain(text: String) -> Cell {
+        Cell { text, class: "" }
+    }
+
+    /// A ratio of times to the baseline.
+    fn ratio(value: Option<f64>, baseline: Option<f64>) -> Cell {
+        let pair = value.zip(baseline);
+        match pair.and_then(|(value, baseline)| Some((format::ratio(value, baseline)?, value / baseline))) {
+            None => Cell { text: ABSENT.to_owned(), class: "faint" },
+            Some((text, ratio)) => Cell {
+                text,
+                class: match ratio_tone(ratio) {
+                    Tone::Better => "better",
+                    Tone::Worse => "worse",
+                    _ => "faint",
+                },
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "html_tests.rs"]
+mod tests;

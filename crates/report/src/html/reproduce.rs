@@ -1,0 +1,54 @@
+//! The command line that makes the same results again.
+
+use planewise_sim::results::Results;
+
+/// `planewise compare …` (or `run` for one run) with every option of the setup, quoted for a POSIX shell.
+///
+/// An option `true` is a flag; `false` or an empty value means that it was not given.
+pub(super) fn command(results: &Results) -> String {
+    let verb = if results.runs.len() == 1 { "run" } else { "compare" };
+    let mut command = format!("planewise {verb}");
+    for (key, value) in &results.setup.options {
+        let option = quoted(&format!("--{}", key.trim_start_matches('-')));
+        match value.as_str() {
+            "" | "false" => {}
+            "true" => command += &format!(" \\\n  {option}"),
+            value => command += &format!(" \\\n  {option} {}", quoted(value)),
+        }
+    }
+    command
+}
+
+/// The word as a POSIX shell must see it.
+fn quoted(word: &str) -> String {
+    let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(safe) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    #[test]
+    fn flags_stand_alone_and_what_was_not_given_is_left_out() {
+        let mut results = samples::six_schedulers();
+        results.setup.options.insert("force".to_owned(), "true".to_owned());
+        let command = command(&results);
+        assert!(command.starts_with("planewise compare \\\n  --baseline rws"), "{command}");
+        assert!(command.contains("--force \\\n") && !command.contains("--check"), "{command}");
+        results.runs.truncate(1);
+        assert!(super::command(&results).starts_with("planewise run "));
+    }
+
+    #[test]
+    fn no_value_breaks_out_of_its_word() {
+        assert_eq!(quoted("a b; rm -rf '/'"), r"'a b; rm -rf '\''/'\'''");
+        assert_eq!(quoted("$(x)"), "'$(x)'");
+        assert_eq!(quoted("fin1.csv"), "fin1.csv");
+    }
+}

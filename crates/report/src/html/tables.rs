@@ -1,0 +1,130 @@
+//! The tables of the page, as rows of cells for the template.
+
+use super::{Cell, DIRECTIONS};
+use crate::format::{self, ABSENT};
+use crate::table::{Pick, READ, WRITE};
+use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult};
+use serde::Serialize;
+
+/// A row: whose it is, whether that is the baseline, and its cells.
+#[derive(Serialize)]
+pub(super) struct Row {
+    name: String,
+    baseline: bool,
+    cells: Vec<Cell>,
+}
+
+/// A table of all runs: titles of its columns and a row per run.
+#[derive(Serialize)]
+pub(super) struct Table {
+    titles: Vec<String>,
+    rows: Vec<Row>,
+}
+
+fn rows(results: &Results, names: &[String], cells: impl Fn(&RunResult) -> Vec<Cell>) -> Vec<Row> {
+    let runs = results.runs.iter().zip(names).enumerate();
+    runs.map(|(index, (run, name))| Row {
+        name: name.clone(),
+        baseline: index == results.baseline,
+        cells: cells(run),
+    })
+    .collect()
+}
+
+/// The comparison: the template holds its two-level heading, so that only rows are made here.
+pub(super) fn comparison(results: &Results, names: &[String]) -> Vec<Row> {
+    let baseline = results.runs.get(results.baseline);
+    rows(results, names, |run| {
+        let mut cells = Vec::new();
+        for pick in [READ, WRITE] {
+            let of = pick(run);
+            let time = |get: fn(&DirectionMetrics) -> f64| {
+                Cell::plain(of.map_or(ABSENT.to_owned(), |of| format::time(get(of))))
+            };
+            let ratio = |get: fn(&DirectionMetrics) -> f64| {
+                Cell::ratio(of.map(get), baseline.and_then(pick).map(get))
+            };
+            cells.extend([time(|of| of.latency_ns.mean), ratio(|of| of.latency_ns.mean)]);
+            cells.extend([time(|of| of.latency_ns.p99 as f64), time(|of| of.latency_ns.p999 as f64)]);
+            cells.extend([time(|of| of.waiting_ns.mean), ratio(|of| of.waiting_ns.mean)]);
+        }
+        cells.push(Cell::plain(format::percent(run.metrics.utilization.chip.active)));
+        cells
+    })
+}
+
+/// All percentiles and throughput, a table per direction.
+pub(super) fn percentiles(results: &Results, names: &[String]) -> Vec<(String, Table)> {
+    let titles = ["requests", "mean", "p50", "p95", "p99", "p99.9", "p99.99", "max", "IOPS", "bandwidth"];
+    let table = |direction: &str, pick: Pick| {
+        let rows = rows(results, names, |run| {
+            let counts = &run.metrics.requests;
+            let count = if direction == "reads" { counts.reads } else { counts.writes };
+            let mut texts = vec![format::count(count)];
+            match pick(run) {
+                None => texts.extend(std::iter::repeat_n(ABSENT.to_owned(), titles.len() - 1)),
+                Some(of) => {
+                    let l = &of.latency_ns;
+                    texts.push(format::time(l.mean));
+                    texts.extend(
+                        [l.p50, l.p95, l.p99, l.p999, l.p9999, l.max].map(|ns| format::time(ns as f64)),
+                    );
+                    texts.extend([format::rate(of.iops), format::bandwidth(of.bandwidth_bytes_per_s)]);
+                }
+            }
+            texts.into_iter().map(Cell::plain).collect()
+        });
+        Table { titles: titles.map(str::to_owned).into(), rows }
+    };
+    DIRECTIONS.map(|(title, pick)| (title.to_owned(), table(title, pick))).into()
+}
+
+/// Flash operations, garbage collection and the window: a row per run.
+pub(super) fn counters(results: &Results, names: &[String]) -> Table {
+    type Text = fn(&Metrics) -> String;
+    let columns: [(&str, Text); 15] = [
+        ("page reads", |m| format::count(m.flash.reads)),
+        ("page programs", |m| format::count(m.flash.programs)),
+        ("block erases", |m| format::count(m.flash.erases)),
+        ("read-modify-writes", |m| format::count(m.flash.read_modify_writes)),
+        ("multi-plane pages", |m| format::count(m.flash.multiplane)),
+        ("die-interleaved", |m| format::count(m.flash.interleaved)),
+        ("copybacks", |m| format::count(m.flash.copybacks)),
+        ("collections", |m| format::count(m.gc.collections)),
+        ("pages moved", |m| format::count(m.gc.pages_moved)),
+        ("write amplification", |m| format::three_digits(m.gc.write_amplification)),
+        ("wear spread", |m| format::count(m.gc.wear_spread)),
+        ("merged requests", |m| format::count(m.requests.merged)),
+        ("submitted", |m| format::count(m.requests.submitted)),
+        ("mean queue depth", |m| format::three_digits(m.mean_queue_depth)),
+        ("window", |m| format::time(m.duration_ns as f64)),
+    ];
+    Table {
+        titles: columns.map(|(title, _)| title.to_owned()).into(),
+        rows: rows(results, names, |run| columns.map(|(_, text)| Cell::plain(text(&run.metrics))).into()),
+    }
+}
+
+/// What each run has of its own: tunables, counters of its scheduler, invariants checked.
+#[derive(Serialize)]
+pub(super) struct Own {
+    name: String,
+    tunables: Vec<(String, String)>,
+    counters: Vec<(String, String)>,
+    invariants: Vec<(String, String)>,
+}
+
+/// For each run, what it has of its own.
+pub(super) fn own(results: &Results, names: &[String]) -> Vec<Own> {
+    let counts = |map: &std::collections::BTreeMap<String, u64>| {
+        map.iter().map(|(key, n)| (key.clone(), format::count(*n))).collect()
+    };
+    let runs = results.runs.iter().zip(names);
+    runs.map(|(run, name)| Own {
+        name: name.clone(),
+        tunables: run.tunables.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
+        counters: counts(&run.scheduler_counters),
+        invariants: counts(&run.invariants),
+    })
+    .collect()
+}

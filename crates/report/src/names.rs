@@ -1,0 +1,121 @@
+//! What tells the runs of one invocation apart: the labels (and, in sweeps, the tunables) that differ between them.
+
+use planewise_sim::results::{Labels, Results, RunResult};
+
+/// A distinguishing column: its title and one value per run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Distinction {
+    /// Name of the label or tunable.
+    pub title: String,
+    /// Value for each run, in the order of the runs; empty where a run has no such tunable.
+    pub values: Vec<String>,
+}
+
+/// The labels other than the scheduler that differ between runs; then, while two runs still look the same, their differing tunables.
+pub fn distinctions(results: &Results) -> Vec<Distinction> {
+    let runs = &results.runs;
+    let mut found: Vec<Distinction> = LABELS
+        .iter()
+        .map(|(title, get)| Distinction {
+            title: (*title).to_owned(),
+            values: runs.iter().map(|run| get(&run.labels)).collect(),
+        })
+        .filter(|column| column.values.windows(2).any(|pair| pair[0] != pair[1]))
+        .collect();
+    if has_twins(runs) {
+        found.extend(differing_tunables(runs));
+    }
+    found
+}
+
+/// One name per run, unique, the scheduler first: `piq`, or `piq · plane · ncq:32` when more than the scheduler differs.
+pub fn run_names(results: &Results) -> Vec<String> {
+    let columns = distinctions(results);
+    let mut names: Vec<String> = Vec::with_capacity(results.runs.len());
+    for (index, run) in results.runs.iter().enumerate() {
+        let mut name = run.labels.scheduler.clone();
+        for column in &columns {
+            let value = &column.values[index];
+            match column.title.as_str() {
+                _ if value.is_empty() => {}
+                "level" | "allocation" | "gc" | "device" | "trace" | "command queue" => {
+                    name += &format!(" · {value}")
+                }
+                title => name += &format!(" · {title} {value}"),
+            }
+        }
+        if names.contains(&name) {
+            name += &format!(" #{}", index + 1);
+        }
+        names.push(name);
+    }
+    names
+}
+
+type Get = fn(&Labels) -> String;
+
+const LABELS: [(&str, Get); 8] = [
+    ("level", |labels| labels.level.clone()),
+    ("allocation", |labels| labels.allocation.clone()),
+    ("gc", |labels| labels.gc.clone()),
+    ("device", |labels| labels.device.clone()),
+    ("trace", |labels| labels.trace.clone()),
+    ("command queue", |labels| labels.command_queue.clone()),
+    ("queue", |labels| labels.queue_length.to_string()),
+    ("seed", |labels| labels.seed.to_string()),
+];
+
+fn has_twins(runs: &[RunResult]) -> bool {
+    runs.iter().enumerate().any(|(i, run)| runs[..i].iter().any(|other| other.labels == run.labels))
+}
+
+/// Tunables that differ between runs with equal labels.
+fn differing_tunables(runs: &[RunResult]) -> Vec<Distinction> {
+    let mut keys: Vec<&String> = Vec::new();
+    for (i, run) in runs.iter().enumerate() {
+        for other in runs[..i].iter().filter(|other| other.labels == run.labels) {
+            let either = run.tunables.keys().chain(other.tunables.keys());
+            keys.extend(either.filter(|key| run.tunables.get(*key) != other.tunables.get(*key)));
+        }
+    }
+    keys.sort_unstable();
+    keys.dedup();
+    keys.into_iter()
+        .map(|key| Distinction {
+            title: key.clone(),
+            values: runs.iter().map(|run| run.tunables.get(key).cloned().unwrap_or_default()).collect(),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    #[test]
+    fn schedulers_alone_need_no_further_column() {
+        let results = samples::six_schedulers();
+        assert!(distinctions(&results).is_empty());
+        assert_eq!(run_names(&results)[1], "rws");
+    }
+
+    #[test]
+    fn differing_labels_and_tunables_become_columns_and_names_stay_unique() {
+        let mut results = samples::six_schedulers();
+        results.runs.truncate(3);
+        for run in &mut results.runs {
+            run.labels.scheduler = "piq".to_owned();
+        }
+        results.runs[0].labels.level = "chip".to_owned();
+        results.runs[1].tunables.insert("threshold_ms".to_owned(), "1".to_owned());
+        results.runs[2].tunables.insert("threshold_ms".to_owned(), "5".to_owned());
+        let titles: Vec<String> = distinctions(&results).into_iter().map(|column| column.title).collect();
+        assert_eq!(titles, ["level", "threshold_ms"]);
+        let names = run_names(&results);
+        assert_eq!(names[1], "piq · plane · threshold_ms 1");
+        results.runs[2] = results.runs[1].clone();
+        let names = run_names(&results);
+        assert_ne!(names[1], names[2]);
+    }
+}

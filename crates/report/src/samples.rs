@@ -1,0 +1,231 @@
+//! Made-up results for the tests: realistic ones, and all the awkward ones.
+
+use planewise_sim::results::*;
+use std::collections::BTreeMap;
+
+/// Six schedulers over one trace, with numbers of the size the TCAD paper reports.
+pub fn six_schedulers() -> Results {
+    let speed = [
+        ("noop", 1.35, 0.93, 0.86),
+        ("rws", 1.0, 1.0, 1.0),
+        ("piq_r", 0.66, 1.02, 0.97),
+        ("piq_w", 0.97, 0.79, 0.91),
+        ("piq", 0.62, 0.81, 0.83),
+        ("piq+", 0.67, 0.76, 0.84),
+    ];
+    Results {
+        format: RESULTS_FORMAT,
+        generator: "planewise 0.1.0".to_owned(),
+        status: Status::Complete,
+        setup: setup(),
+        baseline: 1,
+        runs: speed.iter().enumerate().map(|(i, (name, r, w, c))| run(name, *r, *w, *c, i as u64)).collect(),
+    }
+}
+
+/// Everything a report must survive.
+pub fn all() -> Vec<Results> {
+    let mut single = six_schedulers();
+    single.runs.truncate(1);
+    single.baseline = 0;
+
+    let mut none = six_schedulers();
+    none.runs.clear();
+    none.status = Status::Interrupted;
+
+    let mut many = six_schedulers();
+    many.runs = (0..24)
+        .map(|i| {
+            let mut one = run("piq", 1.0 - i as f64 / 40.0, 1.0, 0.9, i);
+            one.labels.command_queue = format!("ncq:{}", 1 << (i % 6));
+            one.labels.seed = i / 6;
+            one
+        })
+        .collect();
+
+    let mut writes_only = six_schedulers();
+    for run in &mut writes_only.runs {
+        run.metrics.read = DirectionMetrics::default();
+        run.metrics.requests.reads = 0;
+    }
+    let mut reads_only = six_schedulers();
+    for run in &mut reads_only.runs {
+        run.metrics.write = DirectionMetrics::default();
+        run.metrics.requests.writes = 0;
+    }
+    let mut nothing = six_schedulers();
+    for run in &mut nothing.runs {
+        run.metrics = empty_metrics();
+    }
+    let mut no_curve = six_schedulers();
+    no_curve.runs[2].metrics.read.cdf.clear();
+
+    let mut interrupted = six_schedulers();
+    interrupted.status = Status::Interrupted;
+    interrupted.runs[5].status = Status::Interrupted;
+
+    let mut hostile = six_schedulers();
+    let evil = "</title><script>alert('x')</script>\"onload=\"y\" & 日本語 \u{1b}[31m".repeat(4);
+    hostile.setup.trace.name = evil.clone();
+    hostile.setup.trace.source = evil.clone();
+    hostile.setup.condition = evil.clone();
+    hostile.setup.device_profile = evil.clone();
+    hostile.setup.options.insert(evil.clone(), evil.clone());
+    hostile.generator = evil.clone();
+    hostile.runs[0].labels.scheduler = evil.clone();
+    hostile.runs[1].labels.trace = evil.clone();
+    hostile.runs[2].tunables.insert(evil.clone(), evil.clone());
+    hostile.runs[2].scheduler_counters.insert(evil.clone(), 1);
+    hostile.runs[2].invariants.insert(evil.clone(), 1);
+    hostile.runs[3].labels.command_queue = evil;
+
+    let mut bad_baseline = six_schedulers();
+    bad_baseline.baseline = 99;
+
+    vec![
+        six_schedulers(),
+        single,
+        none,
+        many,
+        writes_only,
+        reads_only,
+        nothing,
+        no_curve,
+        interrupted,
+        hostile,
+        bad_baseline,
+    ]
+}
+
+fn setup() -> Setup {
+    let options = [
+        ("trace", "traces/fin1.spc.zst"),
+        ("device", "piq-128g"),
+        ("schedulers", "noop,rws,piq_r,piq_w,piq,piq+"),
+        ("baseline", "rws"),
+        ("command-queue", "blocking"),
+        ("queue", "64"),
+        ("seed", "5786932423948097875"),
+        ("check", "false"),
+    ];
+    Setup {
+        trace: TraceSetup {
+            name: "fin1".to_owned(),
+            source: "traces/fin1.spc.zst".to_owned(),
+            format: "spc".to_owned(),
+            hash: "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262".to_owned(),
+        },
+        device_profile: "name = \"piq-128g\"\n\n[geometry]\nchannels = 8\nchips_per_channel = 4\n".to_owned(),
+        condition: "aged 84/10/6".to_owned(),
+        options: options.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+        random_generator: "pcg64".to_owned(),
+    }
+}
+
+fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResult {
+    let read = direction(1.9e6 * read, 0.8, 21.0, 1_200.0);
+    let write = direction(4.6e6 * write, 0.74, 35.0, 2_300.0);
+    RunResult {
+        labels: Labels {
+            scheduler: name.to_owned(),
+            level: "plane".to_owned(),
+            allocation: "cwdp".to_owned(),
+            gc: "preemptive".to_owned(),
+            device: "piq-128g".to_owned(),
+            trace: "fin1".to_owned(),
+            command_queue: "blocking".to_owned(),
+            queue_length: 64,
+            seed: 5_786_932_423_948_097_875,
+        },
+        metrics: Metrics {
+            requests: RequestCounts {
+                submitted: 1_000_000,
+                completed: 1_000_000,
+                reads: 340_000,
+                writes: 660_000,
+                merged: 1_204,
+            },
+            all: write.clone(),
+            read,
+            write,
+            utilization: Utilization {
+                chip: UnitUtilization { active: 0.41 + 0.03 * index as f64, wall: 0.28 },
+                plane: UnitUtilization { active: 0.19 + 0.015 * index as f64, wall: 0.13 },
+                die: UnitUtilization { active: 0.31 + 0.02 * index as f64, wall: 0.21 },
+                channel: UnitUtilization { active: 0.052, wall: 0.034 },
+            },
+            conflict: ConflictShares { read_share: 0.43 * conflict, write_share: 0.58 * conflict },
+            prioritized: PrioritizedShares {
+                read_share: 0.21,
+                write_batch_share: if name == "piq+" { 0.08 } else { 0.0 },
+            },
+            flash: FlashCounts {
+                reads: 812_345,
+                programs: 1_612_000,
+                erases: 9_812,
+                multiplane: 12_004,
+                ..FlashCounts::default()
+            },
+            gc: GcMetrics {
+                collections: 9_812,
+                pages_moved: 241_223,
+                write_amplification: 1.176,
+                wear_spread: 7,
+            },
+            duration_ns: 298_400_000_000,
+            mean_queue_depth: 12.7,
+        },
+        tunables: BTreeMap::from([("barrier".to_owned(), "issue".to_owned())]),
+        scheduler_counters: BTreeMap::from([
+            ("batches_opened".to_owned(), 120_331),
+            ("joined".to_owned(), 700_212),
+        ]),
+        status: Status::Complete,
+        invariants: BTreeMap::new(),
+    }
+}
+
+/// A long-tailed distribution: log-logistic around the median, scaled to the mean.
+fn direction(mean: f64, waiting_share: f64, tail: f64, iops: f64) -> DirectionMetrics {
+    let at = |share: f64| (mean * 0.45 * (share / (1.0 - share)).powf(0.42) + mean * 0.05) as u64;
+    let distribution = |factor: f64| Distribution {
+        mean: mean * factor,
+        p50: (at(0.5) as f64 * factor) as u64,
+        p95: (at(0.95) as f64 * factor) as u64,
+        p99: (at(0.99) as f64 * factor) as u64,
+        p999: (at(0.999) as f64 * factor) as u64,
+        p9999: (at(0.9999) as f64 * factor) as u64,
+        max: (mean * tail * 4.0 * factor) as u64,
+    };
+    let mut cdf: Vec<(u64, f64)> =
+        (1..180).map(|i| i as f64 / 180.0).map(|share| (at(share), share)).collect();
+    cdf.extend([0.997, 0.998, 0.999, 0.9995, 0.9999].map(|share| (at(share), share)));
+    cdf.push((cdf.last().expect("points").0.max((mean * tail * 4.0) as u64), 1.0));
+    DirectionMetrics {
+        latency_ns: distribution(1.0),
+        waiting_ns: distribution(waiting_share),
+        processing_ns: distribution(1.0 - waiting_share),
+        die_wait_ns_mean: mean * 0.03,
+        channel_wait_ns_mean: mean * 0.01,
+        bandwidth_bytes_per_s: iops * 8192.0,
+        iops,
+        cdf,
+    }
+}
+
+/// A run in which nothing completed.
+fn empty_metrics() -> Metrics {
+    Metrics {
+        requests: RequestCounts::default(),
+        read: DirectionMetrics::default(),
+        write: DirectionMetrics::default(),
+        all: DirectionMetrics::default(),
+        utilization: Utilization::default(),
+        conflict: ConflictShares::default(),
+        prioritized: PrioritizedShares::default(),
+        flash: FlashCounts::default(),
+        gc: GcMetrics::default(),
+        duration_ns: 0,
+        mean_queue_depth: 0.0,
+    }
+}

@@ -1,0 +1,377 @@
+//! What the numbers say, in sentences anyone can read in a minute; honest where they say little.
+
+use crate::format::{self, NEGLIGIBLE};
+use crate::names;
+use planewise_sim::results::{DirectionMetrics, Results, RunResult};
+
+/// The sentences, in paragraphs of one point each.
+pub fn summary(results: &Results) -> Vec<String> {
+    let names = names::run_names(results);
+    let Some(baseline) = results.runs.get(results.baseline).or(results.runs.first()) else {
+        return vec!["No run finished, so there is nothing to report.".to_owned()];
+    };
+    let mut points = vec![what_ran(results, baseline)];
+    if !same_work(results) {
+        points.push("The runs differ in trace, device or number of requests: read each row for itself and compare only rows that share these.".to_owned());
+    } else {
+        points.extend(Side::BOTH.iter().filter_map(|side| side.verdict(results, &names)));
+    }
+    points.extend(trade_off(results, &names));
+    points.push(conflicts(baseline, &names[index_of(results)]));
+    points.push(command_queue(results, baseline));
+    if results.runs.len() > 1 {
+        points.push(caution(results));
+    }
+    points
+}
+
+fn index_of(results: &Results) -> usize {
+    if results.baseline < results.runs.len() { results.baseline } else { 0 }
+}
+
+fn what_ran(results: &Results, baseline: &RunResult) -> String {
+    let requests = &baseline.metrics.requests;
+    let total = requests.reads + requests.writes;
+    let reads = if total == 0 { 0.0 } else { requests.reads as f64 / total as f64 };
+    let who = match results.runs.len() {
+        1 => format!("One run, under the scheduler {}, served", name(&baseline.labels.scheduler)),
+        n => format!("{n} runs each served"),
+    };
+    format!(
+        "{who} {} requests ({} reads) of trace {} on a simulated {} ({}).",
+        format::count(total),
+        format::percent_in_words(reads),
+        name(&results.setup.trace.name),
+        name(&baseline.labels.device),
+        name(&results.setup.condition),
+    )
+}
+
+/// Whether the runs served the same requests on the same device, so that "faster" means something.
+fn same_work(results: &Results) -> bool {
+    let key = |run: &RunResult| {
+        let counts = run.metrics.requests;
+        (run.labels.trace.clone(), run.labels.device.clone(), counts.reads, counts.writes)
+    };
+    results.runs.windows(2).all(|pair| key(&pair[0]) == key(&pair[1]))
+}
+
+/// Reads or writes.
+struct Side {
+    noun: &'static str,
+    count: fn(&RunResult) -> u64,
+    of: fn(&RunResult) -> &DirectionMetrics,
+}
+
+impl Side {
+    const BOTH: [Side; 2] = [
+        Side { noun: "read", count: |run| run.metrics.requests.reads, of: |run| &run.metrics.read },
+        Side { noun: "write", count: |run| run.metrics.requests.writes, of: |run| &run.metrics.write },
+    ];
+
+    fn mean(&self, run: &RunResult) -> f64 {
+        (self.of)(run).latency_ns.mean
+    }
+
+    /// The run with the shortest mean; the baseline when it ties.
+    fn best(&self, results: &Results) -> Option<usize> {
+        let candidates = (0..results.runs.len()).filter(|&i| (self.count)(&results.runs[i]) > 0);
+        candidates.min_by(|&a, &b| {
+            let key = |i: usize| (self.mean(&results.runs[i]), i != results.baseline);
+            key(a).0.total_cmp(&key(b).0).then(key(a).1.cmp(&key(b).1))
+        })
+    }
+
+    fn verdict(&self, results: &Results, names: &[String]) -> Option<String> {
+        let noun = self.noun;
+        let Some(best) = self.best(results) else {
+            return Some(format!("There were no {noun}s."));
+        };
+        let winner = &results.runs[best];
+        let mean = self.mean(winner);
+        let start = format!("{}s: ", capital(noun));
+        if results.runs.len() == 1 {
+            let of = (self.of)(winner);
+            let time = format::time(mean);
+            let tail = format::time(of.latency_ns.p99 as f64);
+            return Some(format!(
+                "{start}{time} on average; one in a hundred took longer than {tail}. {}",
+                self.shares(winner)
+            ));
+        }
+        let slowest = results.runs.iter().map(|run| self.mean(run)).fold(0.0, f64::max);
+        if slowest <= mean * (1.0 + NEGLIGIBLE) {
+            return Some(format!(
+                "{start}all runs are within {} of one another ({} on average), so for {noun}s the choice made no difference here. {}",
+                format::percent_in_words(NEGLIGIBLE),
+                format::time(mean),
+                self.shares(winner),
+            ));
+        }
+        let Some(base) = results.runs.get(results.baseline) else {
+            return Some(format!(
+                "{start}{} was fastest on average ({}).",
+                name(&names[best]),
+                format::time(mean)
+            ));
+        };
+        let base_name = name(&names[results.baseline]);
+        let gain = 1.0 - mean / self.mean(base);
+        let rivals = self.rivals(results, best, names);
+        if best == results.baseline || gain <= 0.0 {
+            return Some(format!(
+                "{start}nothing beat the baseline {base_name} ({} on average).{rivals} {}",
+                format::time(mean),
+                self.shares(base)
+            ));
+        }
+        let verdict = format!("{} was fastest on average: {}", name(&names[best]), format::time(mean));
+        let against = format!("against {} under {base_name}", format::time(self.mean(base)));
+        let size = match gain {
+            g if g < NEGLIGIBLE => {
+                format!("only {} less, too little to rely on", format::percent_in_words(g))
+            }
+            g if g < 0.1 => format!("{} less, a small gain", format::percent_in_words(g)),
+            g => format!("{} less", format::percent_in_words(g)),
+        };
+        Some(format!(
+            "{start}{verdict} {against}, {size}.{rivals} {}",
+            self.why(base, winner, &base_name, &name(&names[best]))
+        ))
+    }
+
+    /// Runs that are as good as the best.
+    fn rivals(&self, results: &Results, best: usize, names: &[String]) -> String {
+        let limit = self.mean(&results.runs[best]) * (1.0 + NEGLIGIBLE);
+        let level: Vec<String> = (0..results.runs.len())
+            .filter(|&i| {
+                i != best && (self.count)(&results.runs[i]) > 0 && self.mean(&results.runs[i]) <= limit
+            })
+            .map(|i| name(&names[i]))
+            .collect();
+        match level.as_slice() {
+            [] => String::new(),
+            [one] => format!(" {one} is level with it (within {}).", format::percent_in_words(NEGLIGIBLE)),
+            [one, two] => format!(
+                " {one} and {two} are level with it (within {}).",
+                format::percent_in_words(NEGLIGIBLE)
+            ),
+            more => format!(
+                " {} others are level with it (within {}).",
+                more.len(),
+                format::percent_in_words(NEGLIGIBLE)
+            ),
+        }
+    }
+
+    /// Where one run's time went.
+    fn shares(&self, run: &RunResult) -> String {
+        let of = (self.of)(run);
+        match waiting_share(of) {
+            None => String::new(),
+            Some(share) => format!(
+                "{} of that time was waiting in the host's queue, the rest was the device's.",
+                capital(&format::percent_in_words(share)),
+            ),
+        }
+    }
+
+    /// Which part of the latency the gain came out of.
+    fn why(&self, base: &RunResult, winner: &RunResult, base_name: &str, winner_name: &str) -> String {
+        let (before, after) = ((self.of)(base), (self.of)(winner));
+        let (Some(share_before), Some(share_after)) = (waiting_share(before), waiting_share(after)) else {
+            return String::new();
+        };
+        let waited = format!(
+            "Waiting in the host's queue made up {} of a {}'s time under {base_name} and {} under {winner_name}",
+            format::percent_in_words(share_before),
+            self.noun,
+            format::percent_in_words(share_after),
+        );
+        let saved_waiting = before.waiting_ns.mean - after.waiting_ns.mean;
+        let saved_processing = before.processing_ns.mean - after.processing_ns.mean;
+        let saved = saved_waiting + saved_processing;
+        let reason = if saved_waiting <= 0.0 {
+            "the gain is in the device: requests were processed faster once issued".to_owned()
+        } else if saved_processing < -0.02 * saved.abs() {
+            let longer = format::time(-saved_processing);
+            format!(
+                "the gain is all shorter waiting, and the device itself took {longer} longer per {}",
+                self.noun
+            )
+        } else {
+            let part = format::percent_in_words((saved_waiting / saved).min(1.0));
+            format!("{part} of the time saved is shorter waiting, the rest faster processing in the device")
+        };
+        format!("{waited}; {reason}.")
+    }
+}
+
+/// The share of latency that passed before issue; none when nothing took time.
+fn waiting_share(of: &DirectionMetrics) -> Option<f64> {
+    (of.latency_ns.mean > 0.0).then(|| (of.waiting_ns.mean / of.latency_ns.mean).clamp(0.0, 1.0))
+}
+
+/// What the winner of one side costs: the other direction, or its own tail.
+fn trade_off(results: &Results, names: &[String]) -> Option<String> {
+    let base = results.runs.get(results.baseline)?;
+    if results.runs.len() < 2 || !same_work(results) {
+        return None;
+    }
+    let mut costs = Vec::new();
+    let mut told: Vec<usize> = Vec::new();
+    for side in &Side::BOTH {
+        let Some(best) = side.best(results).filter(|&best| best != results.baseline) else { continue };
+        let winner = &results.runs[best];
+        let tail = |run: &RunResult| (side.of)(run).latency_ns.p99 as f64;
+        let worse = tail(winner) / tail(base);
+        if worse > 1.0 + NEGLIGIBLE && worse.is_finite() {
+            costs.push(format!(
+                "{} has a {} p99 {} above the baseline's",
+                name(&names[best]),
+                side.noun,
+                format::percent_in_words(worse - 1.0)
+            ));
+        }
+        if told.contains(&best) {
+            continue;
+        }
+        told.push(best);
+        for other in Side::BOTH.iter().filter(|other| other.noun != side.noun && (other.count)(winner) > 0) {
+            let worse = other.mean(winner) / other.mean(base);
+            if worse > 1.0 + NEGLIGIBLE && worse.is_finite() {
+                let more = format::percent_in_words(worse - 1.0);
+                costs.push(format!(
+                    "{}, fastest for {}s, makes {}s {more} slower",
+                    name(&names[best]),
+                    side.noun,
+                    other.noun
+                ));
+            }
+        }
+    }
+    (!costs.is_empty()).then(|| format!("The price: {}.", costs.join("; ")))
+}
+
+fn conflicts(baseline: &RunResult, baseline_name: &str) -> String {
+    let of = &baseline.metrics.conflict;
+    let shares = format!(
+        "{} of reads and {} of writes conflicted on arrival under {}",
+        format::percent_in_words(of.read_share),
+        format::percent_in_words(of.write_share),
+        name(baseline_name),
+    );
+    let means = match of.read_share.max(of.write_share) {
+        share if share < 0.05 => "so few that reordering around them has little to win",
+        share if share < 0.3 => "so a part of the requests can gain from an order that keeps units apart",
+        _ => "so an order that keeps units apart has much to work with",
+    };
+    format!("Conflicts: {shares}, that is, needed a unit that a request already in the queue needs; {means}.")
+}
+
+fn command_queue(results: &Results, baseline: &RunResult) -> String {
+    let setting = &baseline.labels.command_queue;
+    if results.runs.iter().any(|run| run.labels.command_queue != *setting) {
+        return "Command queue: the runs differ in it. Blocking means that the host issues a request only when all units it touches are free, as in the papers; ncq:D means that up to D commands queue inside the device, as in real drives.".to_owned();
+    }
+    match setting.strip_prefix("ncq:") {
+        Some(depth) => format!(
+            "Command queue: the device holds up to {} commands and queues them per unit inside, as real drives do. It hides much of what a host scheduler could win; what remains here is what would survive on such a drive.",
+            name(depth)
+        ),
+        None if setting == "blocking" => "Command queue: blocking, as in the PIQ papers: the host issues a request only when all units it touches are free. Real drives queue commands inside, which usually narrows the differences; repeat with ncq:32 to see what is left.".to_owned(),
+        None => format!("Command queue: {}.", name(setting)),
+    }
+}
+
+fn caution(results: &Results) -> String {
+    let mut seeds: Vec<u64> = results.runs.iter().map(|run| run.labels.seed).collect();
+    seeds.sort_unstable();
+    seeds.dedup();
+    match seeds.len() {
+        1 => "Every row is one run with the same seed: take differences of a few per cent as unproven until repeated over several seeds.".to_owned(),
+        n => format!("The runs use {n} seeds: differences smaller than those between seeds of the same setting mean nothing."),
+    }
+}
+
+/// A name from outside inside a sentence.
+fn name(text: &str) -> String {
+    format::one_line(text, 48)
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    fn text(results: &Results) -> String {
+        summary(results).join("\n")
+    }
+
+    #[test]
+    fn the_winners_are_named_with_their_gain_over_the_baseline_and_the_reason() {
+        let text = text(&samples::six_schedulers());
+        assert!(
+            text.contains("Reads: piq was fastest on average: 1.18 ms against 1.90 ms under rws, 38% less."),
+            "{text}"
+        );
+        assert!(text.contains("Writes: piq+ was fastest"), "{text}");
+        assert!(text.contains("80% of the time saved is shorter waiting"), "{text}");
+        assert!(text.contains("Command queue: blocking"), "{text}");
+    }
+
+    #[test]
+    fn small_differences_are_called_small() {
+        let mut results = samples::six_schedulers();
+        let same = results.runs[1].metrics.clone();
+        for run in &mut results.runs {
+            run.metrics = same.clone();
+        }
+        let level = text(&results);
+        assert!(level.contains("Reads: all runs are within 2% of one another"), "{level}");
+        assert!(!level.contains("fastest"), "{level}");
+        results.runs[4].metrics.read.latency_ns.mean *= 0.99;
+        results.runs[0].metrics.read.latency_ns.mean *= 1.2;
+        assert!(text(&results).contains("too little to rely on"), "{}", text(&results));
+    }
+
+    #[test]
+    fn a_baseline_that_wins_is_said_to_win() {
+        let mut results = samples::six_schedulers();
+        results.baseline = 4;
+        assert!(text(&results).contains("Reads: nothing beat the baseline piq "), "{}", text(&results));
+    }
+
+    #[test]
+    fn a_gain_that_costs_the_other_direction_says_so() {
+        let mut results = samples::six_schedulers();
+        results.runs[4].metrics.write.latency_ns.mean *= 2.0;
+        assert!(
+            text(&results).contains("piq, fastest for reads, makes writes 62% slower"),
+            "{}",
+            text(&results)
+        );
+    }
+
+    #[test]
+    fn runs_over_different_traces_have_no_winner() {
+        let mut results = samples::six_schedulers();
+        results.runs[3].labels.trace = "other".to_owned();
+        let text = text(&results);
+        assert!(text.contains("read each row for itself") && !text.contains("fastest"), "{text}");
+    }
+
+    #[test]
+    fn every_awkward_case_reads_without_numbers_that_are_none() {
+        for results in samples::all() {
+            let text = text(&results);
+            assert!(!text.contains("NaN") && !text.contains("inf%") && !text.contains("  "), "{text}");
+        }
+        assert!(text(&samples::all()[4]).contains("There were no reads."));
+    }
+}

@@ -1,0 +1,94 @@
+use super::*;
+use crate::samples;
+
+#[test]
+fn six_schedulers_fit_120_columns_and_every_line_is_aligned() {
+    let text = comparison(&samples::six_schedulers(), Style { width: Some(120), ..Style::default() });
+    assert!(text.lines().all(|line| line.width() <= 120), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.ends_with('%')).collect();
+    assert_eq!(rows.len(), 6, "{text}");
+    assert!(rows.iter().all(|row| row.width() == rows[0].width()), "{text}");
+    assert!(text.contains("×0.62") && text.contains("baseline: rws"), "{text}");
+    for word in ["piq-128g", "fin1", "1,000,000 requests", "blocking", "aged 84/10/6"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+}
+
+#[test]
+fn the_row_of_the_baseline_says_one() {
+    let text = comparison(&samples::six_schedulers(), Style::default());
+    let row = text.lines().find(|line| line.starts_with("rws")).unwrap();
+    assert_eq!(row.matches("×1.00").count(), 4, "{row}");
+}
+
+#[test]
+fn any_width_is_kept_down_to_fifty_two_columns() {
+    for results in samples::all() {
+        for width in [52, 60, 80, 100, 120, 200] {
+            let text = comparison(&results, Style { width: Some(width), ..Style::default() });
+            let mut body = text.lines().filter(|line| {
+                !line.contains("baseline:")
+                    && !line.contains("cut short")
+                    && !line.contains("condition")
+                    && !line.starts_with("trace ")
+            });
+            assert!(body.all(|line| line.width() <= width), "{width}\n{text}");
+        }
+    }
+}
+
+#[test]
+fn plain_ascii_has_no_other_character_and_no_escape() {
+    for results in samples::all() {
+        for width in [None, Some(60)] {
+            let style = Style { ascii: true, color: false, width };
+            for text in [comparison(&results, style), crate::single(&results, style)] {
+                assert!(text.is_ascii() && !text.contains('\u{1b}'), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_escape_sequence_of_a_name_reaches_the_terminal() {
+    for results in samples::all() {
+        let text = comparison(&results, Style::default()) + &crate::single(&results, Style::default());
+        assert!(!text.contains('\u{1b}'), "{text}");
+        assert!(!text.contains("NaN") && !text.contains("inf "), "{text}");
+    }
+}
+
+#[test]
+fn colour_changes_no_character_of_the_text() {
+    let results = samples::six_schedulers();
+    let plain = comparison(&results, Style::default());
+    let mut coloured = comparison(&results, Style { color: true, ..Style::default() });
+    assert!(coloured.contains("\u{1b}[32m"));
+    for code in ["0", "1", "2", "31", "32"] {
+        coloured = coloured.replace(&format!("\u{1b}[{code}m"), "");
+    }
+    assert_eq!(coloured, plain);
+}
+
+#[test]
+fn a_direction_without_requests_has_dashes_instead_of_times() {
+    let mut results = samples::six_schedulers();
+    for run in &mut results.runs {
+        run.metrics.requests.reads = 0;
+        run.metrics.read = DirectionMetrics::default();
+    }
+    let text = comparison(&results, Style::default());
+    let row = text.lines().find(|line| line.starts_with("piq ")).unwrap();
+    assert!(row.matches('–').count() >= 6 && !row.contains("0 ns"), "{row}");
+}
+
+#[test]
+fn differing_labels_become_columns_and_an_interrupted_run_is_marked() {
+    let mut results = samples::six_schedulers();
+    results.runs[2].labels.level = "chip".to_owned();
+    results.runs[3].status = Status::Interrupted;
+    results.status = Status::Interrupted;
+    let text = comparison(&results, Style { width: Some(130), ..Style::default() });
+    assert!(text.contains("level") && text.contains("piq_w*") && text.contains("cut short (*)"), "{text}");
+    assert!(text.contains("interrupted: "), "{text}");
+}
