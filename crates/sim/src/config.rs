@@ -1,0 +1,200 @@
+//! A run's configuration: the device, its condition, the host stack. Everything named is looked up in [`RunConfig::resolve`].
+
+use crate::error::SimError;
+use crate::ftl::Condition;
+use crate::host::CommandQueue;
+use crate::host_sched::{self, Entry, HostKnowledge, TunableValues};
+use planewise_model::location::UnitMap;
+use planewise_model::profile::{AdvancedCommands, Profile};
+use planewise_model::{AllocationOrder, Geometry};
+use std::fmt;
+use std::str::FromStr;
+
+/// Granularity of parallel units: what the host scheduler reckons with, and the conflict metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitLevel {
+    /// Chips. On a blocking interface the device runs one operation per chip, as in section V-B.1 of the TCAD paper.
+    Chip,
+    /// Planes, with the device's advanced commands (section V-B.2).
+    Plane,
+}
+
+impl fmt::Display for UnitLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            UnitLevel::Chip => "chip",
+            UnitLevel::Plane => "plane",
+        })
+    }
+}
+
+impl FromStr for UnitLevel {
+    type Err = SimError;
+
+    fn from_str(text: &str) -> Result<UnitLevel, SimError> {
+        match text {
+            "chip" => Ok(UnitLevel::Chip),
+            "plane" => Ok(UnitLevel::Plane),
+            _ => {
+                Err(SimError::Option { key: "level".into(), found: format!("'{text}'"), allowed: "chip, plane".into() })
+            }
+        }
+    }
+}
+
+/// Whether the device uses its advanced commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdvancedUse {
+    /// Off at chip level on a blocking interface (the papers' chip-level device), on otherwise.
+    Auto,
+    /// As far as the profile has them.
+    On,
+    /// Never.
+    Off,
+}
+
+impl FromStr for AdvancedUse {
+    type Err = SimError;
+
+    fn from_str(text: &str) -> Result<AdvancedUse, SimError> {
+        match text {
+            "auto" => Ok(AdvancedUse::Auto),
+            "on" => Ok(AdvancedUse::On),
+            "off" => Ok(AdvancedUse::Off),
+            _ => Err(SimError::Option {
+                key: "advanced".into(),
+                found: format!("'{text}'"),
+                allowed: "auto, on, off".into(),
+            }),
+        }
+    }
+}
+
+impl fmt::Display for AdvancedUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AdvancedUse::Auto => "auto",
+            AdvancedUse::On => "on",
+            AdvancedUse::Off => "off",
+        })
+    }
+}
+
+/// Everything that determines a run, except its requests.
+#[derive(Clone, Debug)]
+pub struct RunConfig {
+    /// The device. Its policies and interface may be overridden below.
+    pub profile: Profile,
+    /// What the device has been through.
+    pub condition: Condition,
+    /// Host scheduler by name.
+    pub scheduler: String,
+    /// Tunables as `(name, value)`.
+    pub tunables: Vec<(String, String)>,
+    /// Granularity of the host's units.
+    pub level: UnitLevel,
+    /// Number of units that the host is told; the true one when [`None`].
+    pub told_units: Option<u32>,
+    /// Whether the device uses its advanced commands.
+    pub advanced: AdvancedUse,
+    /// Slots of the host's I/O queue, 1 to 4096.
+    pub queue_length: u32,
+    /// Seed of all randomness.
+    pub seed: u64,
+}
+
+impl RunConfig {
+    /// The defaults on a device: NOOP at chip level, a queue of 64, a filled device.
+    pub fn new(profile: Profile) -> RunConfig {
+        RunConfig {
+            profile,
+            condition: Condition::Filled,
+            scheduler: "noop".into(),
+            tunables: Vec::new(),
+            level: UnitLevel::Chip,
+            told_units: None,
+            advanced: AdvancedUse::Auto,
+            queue_length: 64,
+            seed: planewise_model::rng::DEFAULT_SEED,
+        }
+    }
+
+    /// Looks up every name and checks every value.
+    ///
+    /// # Errors
+    /// The first that is not allowed.
+    pub(crate) fn resolve(&self) -> Result<Resolved, SimError> {
+        let profile = self.profile.clone();
+        profile.check().map_err(|(key, problem)| {
+            let (found, allowed) = problem.split_once("; ").unwrap_or((&problem, "see the profile's schema"));
+            SimError::Option { key: key.into(), found: found.replace("found ", ""), allowed: allowed.replace("allowed: ", "") }
+        })?;
+        let out_of_range = |key: &str, found: u32, allowed: &str| SimError::Option {
+            key: key.into(),
+            found: found.to_string(),
+            allowed: allowed.into(),
+        };
+        if !(1..=4096).contains(&self.queue_length) {
+            return Err(out_of_range("queue", self.queue_length, "1 to 4096"));
+        }
+        if let Some(units) = self.told_units
+            && !(1..=65_536).contains(&units)
+        {
+            return Err(out_of_range("units", units, "1 to 65536"));
+        }
+        let command_queue: CommandQueue = profile.interface.command_queue.parse()?;
+        let scheduler = host_sched::find(&self.scheduler)?;
+        let mut tunables = TunableValues::defaults(scheduler.tunables);
+        for (name, value) in &self.tunables {
+            tunables.set(scheduler.name, scheduler.tunables, name, value)?;
+        }
+        let advanced = match (self.advanced, self.level, command_queue) {
+            (AdvancedUse::Off, ..) | (AdvancedUse::Auto, UnitLevel::Chip, CommandQueue::Blocking) => AdvancedCommands {
+                copyback: profile.advanced_commands.copyback,
+                copyback_same_parity: profile.advanced_commands.copyback_same_parity,
+                ..AdvancedCommands::NONE
+            },
+            _ => profile.advanced_commands,
+        };
+        let true_units = units(&profile.geometry, &profile.translation.allocation, self.level);
+        let knowledge = HostKnowledge {
+            queue_length: self.queue_length,
+            units: self.told_units.map_or_else(|| true_units.clone(), UnitMap::modulo),
+        };
+        Ok(Resolved { profile, command_queue, scheduler, tunables, advanced, true_units, knowledge })
+    }
+
+    /// The scheduler's tunables with their values.
+    ///
+    /// # Errors
+    /// As [`crate::Simulator::new`].
+    pub fn tunable_values(&self) -> Result<TunableValues, SimError> {
+        Ok(self.resolve()?.tunables)
+    }
+}
+
+/// Units of the device as static allocation spreads pages over them; Channel-Chip-Die-Plane where allocation is not static.
+fn units(geometry: &Geometry, allocation: &str, level: UnitLevel) -> UnitMap {
+    let order: AllocationOrder = allocation.parse().unwrap_or_default();
+    let stripe = order.stripe(geometry);
+    let (planes_per_unit, units) = match level {
+        UnitLevel::Chip => (geometry.planes() / geometry.chips(), geometry.chips()),
+        UnitLevel::Plane => (1, geometry.planes()),
+    };
+    if order == AllocationOrder::CWDP {
+        // Units are numbered in the order in which pages visit them: page p is on unit p % units.
+        return UnitMap::modulo(units);
+    }
+    UnitMap::striped(stripe.iter().map(|plane| plane / planes_per_unit).collect())
+}
+
+/// A configuration with every name looked up.
+pub(crate) struct Resolved {
+    pub(crate) profile: Profile,
+    pub(crate) command_queue: CommandQueue,
+    pub(crate) scheduler: &'static Entry,
+    pub(crate) tunables: TunableValues,
+    pub(crate) advanced: AdvancedCommands,
+    pub(crate) true_units: UnitMap,
+    pub(crate) knowledge: HostKnowledge,
+}

@@ -1,0 +1,513 @@
+//! Operations and their phases.
+//!
+//! | operation | phases |
+//! |---|---|
+//! | read | command on the channel → array → one transfer out per page |
+//! | write | one command and transfer in per page → array |
+//! | erase | command → array |
+//! | move (collection) | read → out → in → program; with copyback: command → array |
+//!
+//! Consecutive phases without a decision in between share one event: an idle page write costs a single event, a read two.
+
+use super::transaction::{Kind, List, NIL};
+use super::{Context, Device};
+use crate::error::SimError;
+use crate::event::Event;
+use crate::flash_sched::Waiting;
+use crate::ftl::NONE;
+use crate::gc::Turn;
+use crate::observers::{ArrayOperation, Observer, Origin};
+use planewise_model::{Direction, Ns, Ppn};
+
+/// How far a reordering flash scheduler looks for multi-plane partners.
+const PARTNER_SEARCH_MAX: usize = 64;
+
+/// What an executor is doing; ends with its next event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Idle,
+    /// Command and array read of a group.
+    ReadArray,
+    /// Transfer out of the group's current page.
+    ReadTransfer,
+    /// Transfer in of a page that is not the group's last.
+    WriteTransfer,
+    /// Transfer in of the last page, and array program.
+    Program,
+    /// Collection: command and array read of the page to move.
+    MoveRead,
+    /// Collection: its transfer to the controller.
+    MoveOut,
+    /// Collection: its transfer back and program.
+    MoveProgram,
+    /// Collection: move inside the plane.
+    MoveCopyback,
+    /// Collection: erase of the victim.
+    Erase,
+}
+
+/// A collection under way on an executor.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Collection {
+    pub(super) plane: u32,
+    pub(super) victim: u32,
+    /// Next page of the victim to look at.
+    pub(super) cursor: u32,
+    pub(super) moved: u32,
+    /// Page being moved.
+    pub(super) source: Ppn,
+}
+
+pub(super) struct Executor {
+    pub(super) waiting: [List; 2],
+    pub(super) phase: Phase,
+    pub(super) kicked: bool,
+    /// One of its planes fell below the threshold of collection.
+    pub(super) wants_collection: bool,
+    pub(super) collection: Option<Collection>,
+    /// Transactions of the operation, linked; the one in transfer.
+    group: u32,
+    current: u32,
+    pub(super) group_planes: u32,
+    channel: u32,
+    next_waiter: u32,
+    /// What it asked the channel for: the hold, the array time after it, and when.
+    hold: Ns,
+    then: Ns,
+    asked: Ns,
+    channel_wait: Ns,
+}
+
+impl Executor {
+    pub(super) fn new(channel: u32) -> Executor {
+        Executor {
+            waiting: [List::EMPTY; 2],
+            phase: Phase::Idle,
+            kicked: false,
+            wants_collection: false,
+            collection: None,
+            group: NIL,
+            current: NIL,
+            group_planes: 0,
+            channel,
+            next_waiter: NIL,
+            hold: Ns::ZERO,
+            then: Ns::ZERO,
+            asked: Ns::ZERO,
+            channel_wait: Ns::ZERO,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Channel {
+    busy_until: Ns,
+    first_waiter: u32,
+    last_waiter: u32,
+}
+
+impl Channel {
+    pub(super) const FREE: Channel = Channel { busy_until: Ns::ZERO, first_waiter: NIL, last_waiter: NIL };
+}
+
+impl Device {
+    /// Lets every executor that may start something do so.
+    pub(crate) fn start_operations<O: Observer>(&mut self, context: &mut Context<'_, O>) -> Result<(), SimError> {
+        // Kicks are served in the order given. Re-routing a read may kick another executor: hence the index.
+        let mut index = 0;
+        while index < self.kicks.len() {
+            let executor = self.kicks[index];
+            self.executors[executor as usize].kicked = false;
+            if self.executors[executor as usize].phase == Phase::Idle {
+                self.start_next(context, executor)?;
+            }
+            index += 1;
+        }
+        self.kicks.clear();
+        Ok(())
+    }
+
+    /// Handles an event of the device.
+    #[inline]
+    pub(crate) fn handle<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        event: Event,
+    ) -> Result<(), SimError> {
+        match event {
+            Event::Channel(channel) => {
+                self.next_in_line(context, channel);
+                Ok(())
+            }
+            Event::Executor(executor) => self.phase_ended(context, executor),
+        }
+    }
+
+    fn phase_ended<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<(), SimError> {
+        let state = &mut self.executors[executor as usize];
+        match state.phase {
+            Phase::Idle => unreachable!("an idle executor has no event"),
+            Phase::ReadArray => {
+                state.current = state.group;
+                self.transfer_out(context, executor);
+            }
+            Phase::ReadTransfer => {
+                let current = state.current;
+                let next = self.transactions[current].next;
+                self.finish_transaction(context, executor, current);
+                if next == NIL {
+                    self.end_operation(context, executor);
+                } else {
+                    self.executors[executor as usize].current = next;
+                    self.transfer_out(context, executor);
+                }
+            }
+            Phase::WriteTransfer => {
+                state.current = self.transactions[state.current].next;
+                self.transfer_in(context, executor);
+            }
+            Phase::Program => {
+                let mut index = state.group;
+                while index != NIL {
+                    let next = self.transactions[index].next;
+                    self.finish_transaction(context, executor, index);
+                    index = next;
+                }
+                self.end_operation(context, executor);
+            }
+            Phase::MoveRead | Phase::MoveOut | Phase::MoveProgram | Phase::MoveCopyback | Phase::Erase => {
+                return self.collection_phase_ended(context, executor);
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends an operation of the executor and looks for the next one once all events of this instant are in.
+    pub(super) fn end_operation<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        let state = &mut self.executors[executor as usize];
+        state.phase = Phase::Idle;
+        context.observer.operation_end(context.now, executor, state.group_planes);
+        self.kick(executor);
+    }
+
+    /// Starts the next operation of an idle executor, if there is one.
+    fn start_next<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<(), SimError> {
+        let state = &self.executors[executor as usize];
+        let host_waits = !state.waiting[0].is_empty() || !state.waiting[1].is_empty();
+        if let Some(collection) = state.collection {
+            if !host_waits || self.collector.turn(self.plane_state(collection.plane)) == Turn::Collection {
+                return self.collection_step(context, executor);
+            }
+        } else if state.wants_collection && self.begin_wanted_collection(executor) {
+            return self.collection_step(context, executor);
+        }
+        if host_waits {
+            let direction = self.choose(executor);
+            match direction {
+                Direction::Read => self.start_read(context, executor)?,
+                Direction::Write => self.start_write(context, executor)?,
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn choose(&self, executor: u32) -> Direction {
+        let [reads, writes] = &self.executors[executor as usize].waiting;
+        if writes.is_empty() {
+            return Direction::Read;
+        }
+        if reads.is_empty() {
+            return Direction::Write;
+        }
+        let sequence = |list: &List| Some(self.transactions[list.head].sequence);
+        let planes = if self.flash_scheduler.counts_planes {
+            [self.planes_waited_for(reads), self.planes_waited_for(writes)]
+        } else {
+            [0; 2]
+        };
+        let waiting = Waiting { oldest_read: sequence(reads), oldest_write: sequence(writes), planes };
+        (self.flash_scheduler.choose)(&waiting)
+    }
+
+    fn planes_waited_for(&self, list: &List) -> u32 {
+        let mut planes = 0u64;
+        let mut index = list.head;
+        for _ in 0..PARTNER_SEARCH_MAX {
+            if index == NIL {
+                break;
+            }
+            planes |= 1 << (self.transactions[index].plane % self.geometry.planes_per_die % 64);
+            index = self.transactions[index].next;
+        }
+        planes.count_ones()
+    }
+
+    fn start_read<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<(), SimError> {
+        let list = Direction::Read.index();
+        let Some(first) = self.executors[executor as usize].waiting[list].pop_front(&self.transactions) else {
+            return Ok(());
+        };
+        let ppn = Ppn(self.mapping.physical(self.transactions[first].lpn));
+        debug_assert_ne!(ppn.0, NONE, "mapped pages stay mapped");
+        let plane = self.planes.plane_of(ppn);
+        if plane != self.transactions[first].plane {
+            // The page moved while the read waited: follow it.
+            self.unload(self.transactions[first].plane);
+            self.transactions[first].plane = plane;
+            self.enqueue(first);
+            return self.start_next(context, executor);
+        }
+        let offset = self.planes.offset_of(ppn);
+        self.transactions[first].next = NIL;
+        let planes = self.gather(executor, Direction::Read, first, offset);
+        self.begin(context, executor, first, planes);
+        let mut index = first;
+        while index != NIL {
+            let transaction = self.transactions[index];
+            let ppn = Ppn(self.mapping.physical(transaction.lpn));
+            let modify = transaction.kind == Kind::ReadForWrite;
+            context.observer.page_read(context.now, transaction.slot, transaction.lpn, ppn, modify);
+            index = transaction.next;
+        }
+        let command = Ns(self.timing.command_ns * u64::from(planes));
+        let array = self.timing.read_ns.of_page(offset.1);
+        self.ask_channel(context, executor, Phase::ReadArray, command, array);
+        Ok(())
+    }
+
+    fn start_write<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<(), SimError> {
+        let list = Direction::Write.index();
+        let first = self.executors[executor as usize].waiting[list].head;
+        let plane = self.transactions[first].plane;
+        if !self.can_program(plane) {
+            // No page left but those kept for collection: collect now, whatever the scheme's threshold says.
+            if self.executors[executor as usize].collection.is_none() && !self.begin_collection(executor, plane) {
+                return Err(self.space_exhausted(context.now, plane));
+            }
+            return self.collection_step(context, executor);
+        }
+        self.executors[executor as usize].waiting[list].pop_front(&self.transactions);
+        let offset = self.planes.write_pointer(plane).expect("can_program found a page");
+        self.transactions[first].next = NIL;
+        let planes = self.gather(executor, Direction::Write, first, offset);
+        self.begin(context, executor, first, planes);
+        let mut index = first;
+        while index != NIL {
+            let transaction = self.transactions[index];
+            let ppn = self.planes.program(transaction.plane).expect("can_program found a page");
+            let old = self.mapping.map(transaction.lpn, ppn);
+            if old != NONE {
+                self.planes.invalidate(Ppn(old));
+            }
+            context.observer.page_program(context.now, Origin::Host(transaction.slot), transaction.lpn, ppn);
+            self.host_pages_written += 1;
+            if self.collector.should_start(self.plane_state(transaction.plane)) {
+                self.executors[executor as usize].wants_collection = true;
+            }
+            index = transaction.next;
+        }
+        self.executors[executor as usize].current = first;
+        self.executors[executor as usize].then = self.timing.program_ns.of_page(offset.1);
+        self.transfer_in(context, executor);
+        Ok(())
+    }
+
+    /// Whether the host may program a page of the plane: the last free block is kept for collection.
+    fn can_program(&self, plane: u32) -> bool {
+        !self.planes.active_is_full(plane) || self.planes.free_blocks(plane) > 1
+    }
+
+    /// Links to `first` the waiting transactions that can run with it as one multi-plane operation; returns their number.
+    fn gather(&mut self, executor: u32, direction: Direction, first: u32, offset: (u32, u32)) -> u32 {
+        let mut count = 1;
+        if !self.advanced.multi_plane || self.geometry.planes_per_die == 1 {
+            return count;
+        }
+        // With dies that do not interleave, an executor spans several: partners must be of the same die.
+        let die = self.transactions[first].plane / self.geometry.planes_per_die;
+        let mut taken = 1u64 << (self.transactions[first].plane % self.geometry.planes_per_die % 64);
+        let (mut last, mut previous) = (first, NIL);
+        let mut index = self.executors[executor as usize].waiting[direction.index()].head;
+        let other = self.executors[executor as usize].waiting[1 - direction.index()].head;
+        let limit = if other == NIL { u64::MAX } else { self.transactions[other].sequence };
+        for _ in 0..PARTNER_SEARCH_MAX {
+            if index == NIL || count == self.geometry.planes_per_die {
+                break;
+            }
+            let candidate = self.transactions[index];
+            let plane_bit = 1u64 << (candidate.plane % self.geometry.planes_per_die % 64);
+            let fits = candidate.plane / self.geometry.planes_per_die == die
+                && taken & plane_bit == 0
+                && self.fits_offset(direction, index, offset);
+            if fits && (self.flash_scheduler.reorders || candidate.sequence < limit) {
+                let list = &mut self.executors[executor as usize].waiting[direction.index()];
+                list.remove_after(&mut self.transactions, previous);
+                self.transactions[last].next = index;
+                self.transactions[index].next = NIL;
+                last = index;
+                taken |= plane_bit;
+                count += 1;
+            } else if self.flash_scheduler.reorders {
+                previous = index;
+            } else {
+                break;
+            }
+            index = candidate.next;
+        }
+        count
+    }
+
+    /// Whether a waiting transaction goes to the page offset that a multi-plane operation needs.
+    fn fits_offset(&mut self, direction: Direction, index: u32, offset: (u32, u32)) -> bool {
+        let plane = self.transactions[index].plane;
+        let found = match direction {
+            Direction::Read => {
+                let ppn = Ppn(self.mapping.physical(self.transactions[index].lpn));
+                if self.planes.plane_of(ppn) != plane {
+                    return false;
+                }
+                self.planes.offset_of(ppn)
+            }
+            Direction::Write => {
+                if !self.can_program(plane) {
+                    return false;
+                }
+                self.planes.write_pointer(plane).expect("can_program found a page")
+            }
+        };
+        found.1 == offset.1 && (found.0 == offset.0 || !self.advanced.multi_plane_same_block)
+    }
+
+    /// Makes a group the executor's operation.
+    fn begin<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32, group: u32, planes: u32) {
+        let state = &mut self.executors[executor as usize];
+        state.group = group;
+        state.group_planes = planes;
+        state.channel_wait = Ns::ZERO;
+        let mut index = group;
+        while index != NIL {
+            let transaction = &self.transactions[index];
+            let progress = &mut self.progress[transaction.slot.index()];
+            progress.die_wait = progress.die_wait.max(context.now - transaction.queued);
+            index = transaction.next;
+        }
+        context.observer.operation_start(context.now, executor, planes);
+    }
+
+    /// Asks for the channel to bring the current page of a write group to its register; the last page is programmed after it.
+    fn transfer_in<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        let state = &self.executors[executor as usize];
+        let hold = Ns(self.timing.command_ns) + self.page_transfer;
+        if self.transactions[state.current].next == NIL {
+            let program = state.then;
+            self.ask_channel(context, executor, Phase::Program, hold, program);
+        } else {
+            let program = state.then;
+            self.ask_channel(context, executor, Phase::WriteTransfer, hold, Ns::ZERO);
+            // Kept for the last page: the request for the channel used the field.
+            self.executors[executor as usize].then = program;
+        }
+    }
+
+    fn transfer_out<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        let sectors = self.transactions[self.executors[executor as usize].current].sectors;
+        let hold = self.timing.transfer(sectors * 512);
+        self.ask_channel(context, executor, Phase::ReadTransfer, hold, Ns::ZERO);
+    }
+
+    /// Asks for the executor's channel for `hold`, followed by `then` of array time; the event at the end of both ends `phase`.
+    pub(super) fn ask_channel<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+        phase: Phase,
+        hold: Ns,
+        then: Ns,
+    ) {
+        let state = &mut self.executors[executor as usize];
+        state.phase = phase;
+        state.hold = hold;
+        state.then = then;
+        state.asked = context.now;
+        let channel = &mut self.channels[state.channel as usize];
+        if hold == Ns::ZERO || (channel.first_waiter == NIL && channel.busy_until <= context.now) {
+            self.grant(context, executor);
+            return;
+        }
+        state.next_waiter = NIL;
+        if channel.first_waiter == NIL {
+            channel.first_waiter = executor;
+            context.events.schedule(channel.busy_until, Event::Channel(state.channel));
+        } else {
+            self.executors[channel.last_waiter as usize].next_waiter = executor;
+        }
+        channel.last_waiter = executor;
+    }
+
+    fn next_in_line<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        let executor = self.channels[index as usize].first_waiter;
+        let next = self.executors[executor as usize].next_waiter;
+        self.channels[index as usize].first_waiter = next;
+        self.grant(context, executor);
+        if next != NIL {
+            context.events.schedule(self.channels[index as usize].busy_until, Event::Channel(index));
+        }
+    }
+
+    #[inline]
+    fn grant<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        let state = &mut self.executors[executor as usize];
+        state.channel_wait += context.now - state.asked;
+        let released = context.now + state.hold;
+        let done = released + state.then;
+        if state.hold > Ns::ZERO {
+            self.channels[state.channel as usize].busy_until = released;
+            context.observer.channel_busy(state.channel, executor, context.now, released);
+        }
+        let (what, collection) = match state.phase {
+            Phase::ReadArray => (ArrayOperation::Read, false),
+            Phase::Program => (ArrayOperation::Program, false),
+            Phase::MoveRead => (ArrayOperation::Read, true),
+            Phase::MoveProgram => (ArrayOperation::Program, true),
+            Phase::MoveCopyback => (ArrayOperation::Copyback, true),
+            Phase::Erase => (ArrayOperation::Erase, true),
+            Phase::Idle | Phase::ReadTransfer | Phase::WriteTransfer | Phase::MoveOut => {
+                context.events.schedule(done, Event::Executor(executor));
+                return;
+            }
+        };
+        context.observer.array_busy(executor, released, done, what, state.group_planes, collection);
+        context.events.schedule(done, Event::Executor(executor));
+    }
+
+    /// A transaction is through: its request may be complete, or it goes on as a write.
+    fn finish_transaction<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32, index: u32) {
+        let transaction = self.transactions[index];
+        let progress = &mut self.progress[transaction.slot.index()];
+        progress.channel_wait = progress.channel_wait.max(self.executors[executor as usize].channel_wait);
+        self.unload(transaction.plane);
+        if transaction.kind == Kind::ReadForWrite {
+            let plane = self.allocate(transaction.lpn);
+            let write = &mut self.transactions[index];
+            write.kind = Kind::Write;
+            write.plane = plane;
+            write.queued = context.now;
+            let executor = self.load(plane);
+            // It keeps its place: the write goes before those that came after the request it belongs to.
+            self.executors[executor as usize].waiting[Direction::Write.index()].push_front(&mut self.transactions, index);
+            self.kick(executor);
+            return;
+        }
+        self.transactions.remove(index);
+        progress_one(&mut self.progress[transaction.slot.index()].remaining, || self.finished.push(transaction.slot));
+    }
+}
+
+#[inline]
+fn progress_one(remaining: &mut u32, done: impl FnOnce()) {
+    *remaining -= 1;
+    if *remaining == 0 {
+        done();
+    }
+}

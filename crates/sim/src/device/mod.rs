@@ -1,0 +1,339 @@
+//! The device: from commands of the host to operations of channels, dies and planes.
+//!
+//! An *executor* is what runs one operation at a time: a die where dies interleave, the whole chip where they do not
+//! (design section 5). Each executor has two first-in-first-out lists of waiting transactions, one for each direction,
+//! and at most one event pending; each channel is taken by one executor at a time and hands itself to the next in line.
+//!
+//! * `mod.rs`: construction, admission of requests, load of units
+//! * [`execute`]: phases of operations, channels
+//! * [`collect`]: the mechanics of garbage collection
+//! * [`transaction`]: storage
+
+mod collect;
+mod execute;
+mod transaction;
+
+use crate::alloc::{self, Allocation, PlaneView};
+use crate::error::SimError;
+use crate::event::EventQueue;
+use crate::flash_sched;
+use crate::ftl::{Condition, Mapping, NONE, Planes, condition};
+use crate::gc::{self, Collector, CollectorOptions, PlaneState};
+use crate::host::Slot;
+use crate::observers::Observer;
+use crate::wear;
+use execute::{Channel, Executor};
+use planewise_model::location::PageRange;
+use planewise_model::profile::{AdvancedCommands, Profile, Timing};
+use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
+use transaction::{Kind, Transaction, Transactions};
+
+/// What every step of the device needs from outside.
+pub(crate) struct Context<'a, O> {
+    pub(crate) now: Ns,
+    pub(crate) events: &'a mut EventQueue,
+    pub(crate) observer: &'a mut O,
+}
+
+/// Progress of the request in a host slot.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Progress {
+    remaining: u32,
+    pub(crate) die_wait: Ns,
+    pub(crate) channel_wait: Ns,
+}
+
+pub(crate) struct Device {
+    geometry: Geometry,
+    timing: Timing,
+    page_transfer: Ns,
+    advanced: AdvancedCommands,
+    read_modify_write: bool,
+    sectors_per_page: u32,
+    user_pages: u32,
+    planes_per_executor: u32,
+    mapping: Mapping,
+    planes: Planes,
+    allocation: Box<dyn Allocation>,
+    stripe: Vec<u32>,
+    position_of_plane: Vec<u32>,
+    collector: Box<dyn Collector>,
+    flash_scheduler: &'static flash_sched::Policy,
+    executors: Vec<Executor>,
+    channels: Vec<Channel>,
+    transactions: Transactions,
+    progress: Vec<Progress>,
+    /// Unfinished transactions by plane, and by executor (a collection counts as one).
+    plane_load: Vec<u32>,
+    executor_load: Vec<u32>,
+    /// One bit for each stripe position: the executor of its plane has no load.
+    idle: Vec<u64>,
+    /// Executors that may be able to start something.
+    kicks: Vec<u32>,
+    /// Slots whose last transaction completed, to be taken by the host stack.
+    pub(crate) finished: Vec<Slot>,
+    sequence: u64,
+    host_pages_written: u64,
+}
+
+impl Device {
+    pub(crate) fn new(
+        profile: &Profile,
+        advanced: AdvancedCommands,
+        condition: Condition,
+        queue_length: u32,
+        seed: u64,
+    ) -> Result<Device, SimError> {
+        let geometry = profile.geometry;
+        let (allocation, stripe) = alloc::build(&profile.translation.allocation, &geometry)?;
+        let options = CollectorOptions { threshold: profile.translation.gc_threshold };
+        let collector = gc::build(&profile.translation.gc, &options)?;
+        let wear = wear::find(&profile.translation.wear_levelling)?;
+        let flash_scheduler = flash_sched::find(&profile.interface.flash_scheduler)?;
+        let user_pages = profile.user_pages();
+        let mut planes = Planes::fresh(&geometry, |blocks| wear.free_blocks(blocks));
+        let mapping = condition::construct(condition, &geometry, user_pages, &stripe, &mut planes, seed)?;
+        let executors = if advanced.die_interleave { geometry.dies() } else { geometry.chips() };
+        let per_channel = executors / geometry.channels;
+        let mut position_of_plane = vec![0; stripe.len()];
+        for (position, &plane) in stripe.iter().enumerate() {
+            position_of_plane[plane as usize] = position as u32;
+        }
+        let mut idle = vec![0u64; stripe.len().div_ceil(64)];
+        (0..stripe.len()).for_each(|position| idle[position / 64] |= 1 << (position % 64));
+        Ok(Device {
+            geometry,
+            page_transfer: profile.timing.transfer(geometry.page_bytes),
+            timing: profile.timing.clone(),
+            advanced,
+            read_modify_write: profile.translation.read_modify_write,
+            sectors_per_page: geometry.sectors_per_page(),
+            user_pages,
+            planes_per_executor: geometry.planes() / executors,
+            mapping,
+            planes,
+            allocation,
+            position_of_plane,
+            collector,
+            flash_scheduler,
+            executors: (0..executors).map(|index| Executor::new(index / per_channel)).collect(),
+            channels: vec![Channel::FREE; geometry.channels as usize],
+            transactions: Transactions::with_capacity(queue_length as usize * 8),
+            progress: vec![Progress::default(); queue_length as usize],
+            plane_load: vec![0; geometry.planes() as usize],
+            executor_load: vec![0; executors as usize],
+            idle,
+            kicks: Vec::with_capacity(executors as usize),
+            finished: Vec::with_capacity(queue_length as usize),
+            stripe,
+            sequence: 0,
+            host_pages_written: 0,
+        })
+    }
+
+    pub(crate) fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    pub(crate) fn executors(&self) -> u32 {
+        self.executors.len() as u32
+    }
+
+    pub(crate) fn user_pages(&self) -> u32 {
+        self.user_pages
+    }
+
+    pub(crate) fn wear(&self) -> (u32, u32) {
+        self.planes.wear()
+    }
+
+    /// Bytes of state that grow with the number of pages and blocks.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        self.mapping.bytes() + self.planes.bytes()
+    }
+
+    pub(crate) fn progress(&self, slot: Slot) -> Progress {
+        self.progress[slot.index()]
+    }
+
+    /// Transactions waiting or under way.
+    pub(crate) fn transactions_in_flight(&self) -> u32 {
+        self.transactions.live()
+    }
+
+    /// Whether all units that a request touches are free: when a blocking interface takes it.
+    pub(crate) fn is_free_for(&self, direction: Direction, pages: PageRange) -> bool {
+        let first = Lpn(pages.first as u32);
+        let mut free = true;
+        if direction == Direction::Write || self.allocation.is_static() {
+            let known = self.allocation.would_touch(first, pages.count, &self.stripe, &mut |plane| {
+                free &= !self.is_busy(plane);
+            });
+            return if known { free } else { self.idle.iter().any(|&word| word != 0) };
+        }
+        (first.0..first.0 + pages.count).all(|page| {
+            let ppn = self.mapping.physical(Lpn(page));
+            ppn == NONE || !self.is_busy(self.planes.plane_of(Ppn(ppn)))
+        })
+    }
+
+    /// Whether the smallest parallel unit around a plane has anything to do.
+    #[inline]
+    fn is_busy(&self, plane: u32) -> bool {
+        let executor = (plane / self.planes_per_executor) as usize;
+        if self.advanced.multi_plane {
+            self.plane_load[plane as usize] > 0 || self.executors[executor].collection.is_some()
+        } else {
+            self.executor_load[executor] > 0
+        }
+    }
+
+    /// Takes a request and splits it into transactions.
+    pub(crate) fn submit<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        slot: Slot,
+        request: &Request,
+        pages: PageRange,
+    ) {
+        self.progress[slot.index()] = Progress::default();
+        let mut transactions = 0;
+        let (start, end) = (request.start.0, request.end().0);
+        for page in pages.first..pages.first + u64::from(pages.count) {
+            let lpn = Lpn(page as u32);
+            let page_start = page * u64::from(self.sectors_per_page);
+            let page_end = page_start + u64::from(self.sectors_per_page);
+            let covered = (end.min(page_end) - start.max(page_start)) as u32;
+            let transaction = match request.direction {
+                Direction::Read => {
+                    let ppn = self.mapping.physical(lpn);
+                    if ppn == NONE {
+                        // Nothing in flash to read: the controller answers with zeros.
+                        continue;
+                    }
+                    self.transaction(context.now, slot, lpn, Kind::Read, self.planes.plane_of(Ppn(ppn)), covered)
+                }
+                Direction::Write => self.write_transaction(context.now, slot, lpn, covered),
+            };
+            let index = self.transactions.insert(transaction);
+            self.enqueue(index);
+            transactions += 1;
+        }
+        self.progress[slot.index()].remaining = transactions;
+        if transactions == 0 {
+            self.finished.push(slot);
+        }
+    }
+
+    fn write_transaction(&mut self, now: Ns, slot: Slot, lpn: Lpn, covered: u32) -> Transaction {
+        if covered < self.sectors_per_page && self.read_modify_write {
+            let ppn = self.mapping.physical(lpn);
+            if ppn != NONE {
+                let plane = self.planes.plane_of(Ppn(ppn));
+                let missing = self.sectors_per_page - covered;
+                return self.transaction(now, slot, lpn, Kind::ReadForWrite, plane, missing);
+            }
+        }
+        let plane = self.allocate(lpn);
+        self.transaction(now, slot, lpn, Kind::Write, plane, self.sectors_per_page)
+    }
+
+    #[inline]
+    fn transaction(&mut self, now: Ns, slot: Slot, lpn: Lpn, kind: Kind, plane: u32, sectors: u32) -> Transaction {
+        self.sequence += 1;
+        Transaction {
+            queued: now,
+            sequence: self.sequence,
+            slot,
+            lpn,
+            plane,
+            sectors,
+            next: transaction::NIL,
+            kind,
+        }
+    }
+
+    /// The plane for a write of `lpn`.
+    #[inline]
+    fn allocate(&mut self, lpn: Lpn) -> u32 {
+        let most = self.geometry.pages_per_plane() - 2 * self.geometry.pages_per_block;
+        let (planes, load) = (&self.planes, &self.plane_load);
+        let has_room = |plane: u32| planes.valid_total(plane) + load[plane as usize] < most;
+        let view = PlaneView { stripe: &self.stripe, idle: &self.idle, has_room: &has_room };
+        self.allocation.plane(lpn, &view)
+    }
+
+    /// Puts a transaction in line at the executor of its plane.
+    fn enqueue(&mut self, index: u32) {
+        let plane = self.transactions[index].plane;
+        let executor = self.load(plane);
+        let list = self.transactions[index].kind.direction().index();
+        self.executors[executor as usize].waiting[list].push_back(&mut self.transactions, index);
+        self.kick(executor);
+    }
+
+    #[inline]
+    fn kick(&mut self, executor: u32) {
+        let state = &mut self.executors[executor as usize];
+        if !state.kicked {
+            state.kicked = true;
+            self.kicks.push(executor);
+        }
+    }
+
+    #[inline]
+    fn load(&mut self, plane: u32) -> u32 {
+        let executor = plane / self.planes_per_executor;
+        self.plane_load[plane as usize] += 1;
+        self.load_executor(executor);
+        executor
+    }
+
+    #[inline]
+    fn unload(&mut self, plane: u32) {
+        self.plane_load[plane as usize] -= 1;
+        self.unload_executor(plane / self.planes_per_executor);
+    }
+
+    #[inline]
+    fn load_executor(&mut self, executor: u32) {
+        self.executor_load[executor as usize] += 1;
+        if self.executor_load[executor as usize] == 1 {
+            self.flip_idle(executor);
+        }
+    }
+
+    #[inline]
+    fn unload_executor(&mut self, executor: u32) {
+        self.executor_load[executor as usize] -= 1;
+        if self.executor_load[executor as usize] == 0 {
+            self.flip_idle(executor);
+        }
+    }
+
+    #[inline]
+    fn flip_idle(&mut self, executor: u32) {
+        let first = executor * self.planes_per_executor;
+        for plane in first..first + self.planes_per_executor {
+            let position = self.position_of_plane[plane as usize] as usize;
+            self.idle[position / 64] ^= 1 << (position % 64);
+        }
+    }
+
+    fn plane_state(&self, plane: u32) -> PlaneState {
+        PlaneState { free_pages: self.planes.free_pages(plane), pages: self.geometry.pages_per_plane() }
+    }
+
+    /// The error for a plane that has nothing left to write to and nothing to collect.
+    fn space_exhausted(&self, now: Ns, plane: u32) -> SimError {
+        SimError::SpaceExhausted {
+            now,
+            host_pages: self.host_pages_written,
+            plane,
+            free_blocks: self.planes.free_blocks(plane),
+            valid_pages: u64::from(self.planes.valid_total(plane)),
+            pages: u64::from(self.geometry.pages_per_plane()),
+            user_pages: u64::from(self.user_pages),
+        }
+    }
+}

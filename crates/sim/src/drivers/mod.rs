@@ -1,0 +1,4 @@
+//! Who owns time: drivers of the engine.
+
+pub mod closed_loop;
+pub mod replay;

@@ -1,0 +1,353 @@
+//! The engine: the host's I/O queue in front of the device, driven from outside.
+//!
+//! It is a plain value without globals, threads or clocks. Its face is four calls: [`Simulator::submit`] a request at a
+//! time, [`Simulator::next_event`], [`Simulator::advance`], and [`Simulator::take_completions`]. Who drives it owns the
+//! time: a trace, closed-loop jobs, a wall clock, or a Python session.
+//!
+//! At each instant, first everything that ends then ends, then what arrives then enters the queue, then the scheduler is
+//! asked, then idle dies start: so that requests issued at the same instant can share a multi-plane operation.
+
+use crate::config::RunConfig;
+use crate::device::{Context, Device};
+use crate::error::SimError;
+use crate::event::EventQueue;
+use crate::host::{CommandQueue, Conflicts, Gate, HostQueue, QueuedRequest, Slot, WaitingWrites};
+use crate::host_sched::{Counters, Decision, HostScheduler};
+use crate::observers::{Completion, Observer};
+use planewise_model::location::PageRange;
+use planewise_model::{Direction, Geometry, Ns, Request};
+
+/// A host stack and a device.
+pub struct Simulator<O = ()> {
+    now: Ns,
+    events: EventQueue,
+    device: Device,
+    queue: HostQueue,
+    command_queue: CommandQueue,
+    scheduler: Box<dyn HostScheduler>,
+    scheduler_name: &'static str,
+    conflicts: Conflicts,
+    waiting_writes: WaitingWrites,
+    /// When the scheduler wants to be asked again.
+    wake: Ns,
+    /// Something changed at this instant and nobody acted on it yet.
+    unsettled: bool,
+    submitted: u64,
+    last_arrival: Ns,
+    completions: Vec<Completion>,
+    keep_completions: bool,
+    page_bytes: u32,
+    user_sectors: u64,
+    observer: O,
+}
+
+impl<O: Observer> Simulator<O> {
+    /// Builds host and device.
+    ///
+    /// # Errors
+    /// Unknown names, options out of range, a condition that the device cannot hold.
+    pub fn new(config: &RunConfig, mut observer: O) -> Result<Simulator<O>, SimError> {
+        let parts = config.resolve()?;
+        let device = Device::new(&parts.profile, parts.advanced, config.condition, config.queue_length, config.seed)?;
+        observer.start(device.geometry(), device.executors());
+        Ok(Simulator {
+            now: Ns::ZERO,
+            events: EventQueue::with_capacity((device.executors() + device.geometry().channels) as usize),
+            queue: HostQueue::new(config.queue_length),
+            command_queue: parts.command_queue,
+            scheduler: (parts.scheduler.build)(&parts.knowledge, &parts.tunables),
+            scheduler_name: parts.scheduler.name,
+            conflicts: Conflicts::new(parts.true_units),
+            waiting_writes: WaitingWrites::default(),
+            wake: Ns::MAX,
+            unsettled: false,
+            submitted: 0,
+            last_arrival: Ns::ZERO,
+            completions: Vec::new(),
+            keep_completions: false,
+            page_bytes: device.geometry().page_bytes,
+            user_sectors: u64::from(device.user_pages()) * u64::from(device.geometry().sectors_per_page()),
+            device,
+            observer,
+        })
+    }
+
+    /// The current instant.
+    pub fn now(&self) -> Ns {
+        self.now
+    }
+
+    /// Whether the I/O queue takes another request. While it does not, arrivals wait outside, and that wait counts.
+    #[inline]
+    pub fn has_room(&self) -> bool {
+        self.queue.has_room()
+    }
+
+    /// Requests in the I/O queue.
+    pub fn pending(&self) -> u32 {
+        self.queue.pending()
+    }
+
+    /// Requests submitted so far.
+    pub fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
+    /// First sector past the user capacity.
+    pub fn user_sectors(&self) -> u64 {
+        self.user_sectors
+    }
+
+    /// The device's geometry.
+    pub fn geometry(&self) -> &Geometry {
+        self.device.geometry()
+    }
+
+    /// The scheduler's counters.
+    pub fn scheduler_counters(&self) -> Counters {
+        self.scheduler.counters()
+    }
+
+    /// Smallest and largest erase count of a block.
+    pub fn wear(&self) -> (u32, u32) {
+        self.device.wear()
+    }
+
+    /// Bytes of device state that grow with its pages and blocks.
+    pub fn table_bytes(&self) -> u64 {
+        self.device.table_bytes()
+    }
+
+    /// The observer.
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The observer, to change.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Ends the simulation and returns its observer.
+    pub fn into_observer(self) -> O {
+        self.observer
+    }
+
+    /// Keeps completions for [`Simulator::take_completions`] from now on.
+    pub fn keep_completions(&mut self) {
+        self.keep_completions = true;
+    }
+
+    /// Moves the completions since the last call to the end of `to`.
+    pub fn take_completions(&mut self, to: &mut Vec<Completion>) {
+        to.append(&mut self.completions);
+    }
+
+    /// When the next thing happens; [`Ns::MAX`] when nothing will until a request is submitted.
+    #[inline]
+    pub fn next_event(&self) -> Ns {
+        if self.unsettled { self.now } else { self.events.next_time().min(self.wake) }
+    }
+
+    /// Puts a request in the I/O queue, at its arrival or, when that is past, now.
+    ///
+    /// # Errors
+    /// An empty request, one past the end of the device, arrivals out of order.
+    ///
+    /// # Panics
+    /// When the queue is full, or something would have happened before the arrival: the driver must advance first.
+    pub fn submit(&mut self, request: &Request) -> Result<(), SimError> {
+        let number = self.submitted + 1;
+        if request.sectors == 0 {
+            return Err(SimError::Empty { number, start: request.start });
+        }
+        if request.end().0 > self.user_sectors {
+            let (start, end) = (request.start, request.end().0);
+            return Err(SimError::PastEnd { number, start, end, capacity: self.user_sectors });
+        }
+        if request.arrival < self.last_arrival {
+            return Err(SimError::OutOfOrder { number, arrival: request.arrival, previous: self.last_arrival });
+        }
+        self.last_arrival = request.arrival;
+        if request.arrival > self.now {
+            assert!(
+                !self.unsettled && self.next_event() >= request.arrival,
+                "the driver advances to an arrival before it submits"
+            );
+            self.now = request.arrival;
+        }
+        self.enter(request);
+        Ok(())
+    }
+
+    fn enter(&mut self, request: &Request) {
+        let sequence = self.submitted;
+        self.submitted += 1;
+        self.unsettled = true;
+        if let Some(slot) = self.scheduler.merge_into(request, &self.queue) {
+            self.merge(slot, sequence, request);
+            return;
+        }
+        let pages = PageRange::of(request, self.page_bytes);
+        let queued = QueuedRequest {
+            request: *request,
+            pages,
+            sequence,
+            entered: self.now,
+            issued: Ns::ZERO,
+            conflict: self.conflicts.enter(pages),
+            state: crate::host::State::Waiting,
+        };
+        let slot = self.queue.enter(queued);
+        if request.direction == Direction::Write {
+            self.waiting_writes.push(sequence, slot);
+        }
+        self.scheduler.insert(self.now, slot, &queued);
+        self.observer.enter(self.now, slot, &queued);
+    }
+
+    fn merge(&mut self, slot: Slot, sequence: u64, request: &Request) {
+        let before = *self.queue.get(slot);
+        self.conflicts.leave(before.pages);
+        let mut union = before.request;
+        union.start = union.start.min(request.start);
+        union.sectors += request.sectors;
+        let pages = PageRange::of(&union, self.page_bytes);
+        self.conflicts.enter(pages);
+        self.queue.absorb(slot, sequence, self.now, *request, pages);
+        self.scheduler.merged(slot, &before, self.queue.get(slot));
+        self.observer.merge(self.now, slot, sequence, request);
+    }
+
+    /// Lets time pass up to and including `until`. What ends at `until` has ended; what could start then waits for the
+    /// requests that may still be submitted at that instant, until the next call.
+    ///
+    /// # Errors
+    /// Free space exhausted, or a scheduler that withholds requests for ever.
+    pub fn advance(&mut self, until: Ns) -> Result<(), SimError> {
+        loop {
+            if self.unsettled {
+                self.settle()?;
+            }
+            let next = self.events.next_time().min(self.wake);
+            if next > until || next == Ns::MAX {
+                return Ok(());
+            }
+            self.now = next;
+            self.unsettled = true;
+            let mut context = Context { now: next, events: &mut self.events, observer: &mut self.observer };
+            while let Some(event) = context.events.pop_at(next) {
+                self.device.handle(&mut context, event)?;
+            }
+            self.complete_finished();
+            if next == until {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Runs until everything submitted is complete.
+    ///
+    /// # Errors
+    /// As [`Simulator::advance`].
+    pub fn drain(&mut self) -> Result<(), SimError> {
+        self.advance(Ns::MAX)?;
+        if self.queue.pending() == 0 {
+            return Ok(());
+        }
+        Err(SimError::Stalled {
+            pending: self.queue.pending() as usize,
+            now: self.now,
+            scheduler: self.scheduler_name.to_owned(),
+        })
+    }
+
+    /// Acts on everything that changed at this instant: dispatches requests and starts operations, until nothing more happens now.
+    fn settle(&mut self) -> Result<(), SimError> {
+        loop {
+            self.unsettled = false;
+            self.dispatch();
+            let mut context = Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+            self.device.start_operations(&mut context)?;
+            self.complete_finished();
+            if !self.unsettled {
+                return Ok(());
+            }
+        }
+    }
+
+    fn dispatch(&mut self) {
+        self.wake = Ns::MAX;
+        while self.queue.waiting() > 0 {
+            let gate = Gate { queue: &self.queue, device: &self.device, command_queue: self.command_queue };
+            match self.scheduler.dispatch(self.now, &gate) {
+                Decision::Issue(slot) => self.issue(slot),
+                Decision::Wait => return,
+                Decision::WakeAt(at) => {
+                    // Asked for a time that is past, the engine would spin: the next nanosecond is the soonest.
+                    self.wake = at.max(self.now + Ns(1));
+                    return;
+                }
+            }
+        }
+    }
+
+    fn issue(&mut self, slot: Slot) {
+        self.queue.issue(slot, self.now);
+        let queued = *self.queue.get(slot);
+        let overtakes = queued.request.direction == Direction::Read
+            && self.waiting_writes.oldest(&self.queue).is_some_and(|oldest| oldest < queued.sequence);
+        self.observer.issue(self.now, slot, &queued, overtakes);
+        let mut context = Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+        self.device.submit(&mut context, slot, &queued.request, queued.pages);
+    }
+
+    fn complete_finished(&mut self) {
+        for index in 0..self.device.finished.len() {
+            let slot = self.device.finished[index];
+            self.unsettled = true;
+            let queued = self.queue.leave(slot);
+            self.conflicts.leave(queued.pages);
+            self.scheduler.completed(self.now, slot, &queued);
+            let progress = self.device.progress(slot);
+            let completion = Completion {
+                sequence: queued.sequence,
+                request: queued.request,
+                entered: queued.entered,
+                issued: queued.issued,
+                completed: self.now,
+                conflict: queued.conflict,
+                die_wait: progress.die_wait,
+                channel_wait: progress.channel_wait,
+            };
+            if self.queue.parts(slot).is_empty() {
+                self.report(slot, &completion);
+            } else {
+                self.complete_merged(slot, &completion);
+            }
+        }
+        self.device.finished.clear();
+    }
+
+    fn report(&mut self, slot: Slot, completion: &Completion) {
+        self.observer.complete(slot, completion);
+        if self.keep_completions {
+            self.completions.push(*completion);
+        }
+    }
+
+    /// Requests that were merged complete together, each under its own number and arrival.
+    fn complete_merged(&mut self, slot: Slot, completion: &Completion) {
+        let mut parts = std::mem::take(self.queue.parts(slot));
+        for &(sequence, entered, request) in &parts {
+            self.report(slot, &Completion { sequence, entered, request, ..*completion });
+        }
+        parts.clear();
+        *self.queue.parts(slot) = parts;
+    }
+
+    /// Flash transactions waiting or under way: 0 once everything is complete.
+    pub fn transactions_in_flight(&self) -> u32 {
+        self.device.transactions_in_flight()
+    }
+}

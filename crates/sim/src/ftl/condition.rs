@@ -1,0 +1,163 @@
+//! What a device has been through before the first request: constructed, not simulated.
+
+use super::{Mapping, Planes};
+use crate::error::SimError;
+use planewise_model::rng::generator;
+use planewise_model::{Geometry, Lpn, Ppn};
+use rand::RngExt;
+use std::fmt;
+use std::str::FromStr;
+
+/// A device condition.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Condition {
+    /// Never written. Reads of pages that nobody wrote return at once: there is nothing in flash to read.
+    Fresh,
+    /// Every user page written once, in order: all spare blocks are free.
+    Filled,
+    /// In use for long: the given percentages of the raw pages are valid, invalid and free, scattered by a seeded permutation.
+    Aged {
+        /// Percent valid.
+        valid: f64,
+        /// Percent invalid.
+        invalid: f64,
+        /// Percent free, in whole blocks.
+        free: f64,
+    },
+}
+
+impl Condition {
+    /// The aged device of the GC paper, section 5.1: 84 % valid, 10 % invalid, 6 % free.
+    pub const AGED: Condition = Condition::Aged { valid: 84.0, invalid: 10.0, free: 6.0 };
+}
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Condition::Fresh => write!(f, "fresh"),
+            Condition::Filled => write!(f, "filled"),
+            Condition::Aged { valid, invalid, free } => write!(f, "aged:{valid}/{invalid}/{free}"),
+        }
+    }
+}
+
+impl FromStr for Condition {
+    type Err = SimError;
+
+    fn from_str(text: &str) -> Result<Condition, SimError> {
+        let refused = |found: &str| SimError::Option {
+            key: "condition".into(),
+            found: format!("'{found}'"),
+            allowed: "fresh, filled, aged, or aged:VALID/INVALID/FREE in percent that add up to 100, e.g. aged:84/10/6".into(),
+        };
+        match text {
+            "fresh" => return Ok(Condition::Fresh),
+            "filled" => return Ok(Condition::Filled),
+            "aged" => return Ok(Condition::AGED),
+            _ => {}
+        }
+        let shares = text.strip_prefix("aged:").ok_or_else(|| refused(text))?;
+        let shares: Vec<f64> = shares.split('/').filter_map(|share| share.trim().parse().ok()).collect();
+        match shares[..] {
+            [valid, invalid, free]
+                if [valid, invalid, free].iter().all(|share| (0.0..=100.0).contains(share))
+                    && ((valid + invalid + free) - 100.0).abs() < 1e-6 =>
+            {
+                Ok(Condition::Aged { valid, invalid, free })
+            }
+            _ => Err(refused(text)),
+        }
+    }
+}
+
+/// Puts a fresh flash array into a condition. `stripe` is the plane of each position of a stripe.
+pub(crate) fn construct(
+    condition: Condition,
+    geometry: &Geometry,
+    user_pages: u32,
+    stripe: &[u32],
+    planes: &mut Planes,
+    seed: u64,
+) -> Result<Mapping, SimError> {
+    match condition {
+        Condition::Fresh => Ok(Mapping::fresh(geometry, user_pages)),
+        Condition::Filled => {
+            for plane in 0..geometry.planes() {
+                planes.fill(plane, user_pages / geometry.planes());
+            }
+            Ok(Mapping::filled(geometry, user_pages, stripe))
+        }
+        Condition::Aged { valid, free, .. } => {
+            let shape = AgedPlane::new(condition, geometry, user_pages, valid, free)?;
+            let mut mapping = Mapping::fresh(geometry, user_pages);
+            let mut random = generator(seed, "aged device");
+            let mut ordinals: Vec<u32> = Vec::new();
+            for (position, &plane) in stripe.iter().enumerate() {
+                // A seeded permutation of the plane's logical pages; the first `valid` of them are in flash.
+                ordinals.clear();
+                ordinals.extend(0..shape.user_pages);
+                for i in 0..shape.valid_pages as usize {
+                    let other = random.random_range(i as u32..shape.user_pages);
+                    ordinals.swap(i, other as usize);
+                }
+                let mut owners = ordinals[..shape.valid_pages as usize].iter();
+                let mut slots_left = shape.used_blocks * geometry.pages_per_block;
+                for _ in 0..shape.used_blocks {
+                    // Selection sampling (Knuth, algorithm S): exactly `valid_pages` of the slots, each subset equally likely.
+                    let before = owners.len();
+                    let block = planes.fill_block(plane, 0);
+                    let first = planes.first_page(plane, block).0;
+                    for page in 0..geometry.pages_per_block {
+                        if random.random_range(0..slots_left) < owners.len() as u32
+                            && let Some(&ordinal) = owners.next()
+                        {
+                            let lpn = ordinal * stripe.len() as u32 + position as u32;
+                            mapping.map(Lpn(lpn), Ppn(first + page));
+                        }
+                        slots_left -= 1;
+                    }
+                    planes.set_valid(plane, block, (before - owners.len()) as u16);
+                }
+            }
+            Ok(mapping)
+        }
+    }
+}
+
+/// Counts of one plane of an aged device.
+struct AgedPlane {
+    user_pages: u32,
+    valid_pages: u32,
+    used_blocks: u32,
+}
+
+impl AgedPlane {
+    fn new(
+        condition: Condition,
+        geometry: &Geometry,
+        user_pages: u32,
+        valid: f64,
+        free: f64,
+    ) -> Result<AgedPlane, SimError> {
+        let problem = |problem: String| SimError::Condition { condition: condition.to_string(), problem };
+        let pages = f64::from(geometry.pages_per_plane());
+        let user = user_pages / geometry.planes();
+        let valid_pages = (pages * valid / 100.0).round() as u32;
+        if valid_pages > user {
+            return Err(problem(format!(
+                "{valid} % of the raw pages valid is more than the user space, {:.1} % of them; allowed: at most that",
+                100.0 * f64::from(user) / pages
+            )));
+        }
+        // Two blocks at least: one to write to, one to collect into.
+        let free_blocks = ((f64::from(geometry.blocks_per_plane) * free / 100.0).round() as u32).max(2);
+        let used_blocks = geometry.blocks_per_plane.saturating_sub(free_blocks);
+        if used_blocks * geometry.pages_per_block < valid_pages {
+            return Err(problem(format!(
+                "valid pages do not fit in the {used_blocks} of {} blocks of a plane that are not free",
+                geometry.blocks_per_plane
+            )));
+        }
+        Ok(AgedPlane { user_pages: user, valid_pages, used_blocks })
+    }
+}

@@ -1,0 +1,150 @@
+//! The page map in both directions: 8 bytes for each physical page, and nothing to build for a fresh or filled device.
+//!
+//! A table entry of 0 means "as constructed": unmapped on a fresh device, the place that sequential filling gives on a
+//! filled one. Zeroed memory comes from the system untouched, so that a 1 TB device starts in no time and only pages
+//! that are used cost memory.
+
+use planewise_model::{Geometry, Lpn, Ppn};
+
+/// "No page", in both directions.
+pub(crate) const NONE: u32 = u32::MAX;
+
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    /// By logical page: physical page + 1; 0 = as constructed.
+    logical_to_physical: Vec<u32>,
+    /// By physical page: logical page + 1; 0 = as constructed.
+    physical_to_logical: Vec<u32>,
+    filled: Option<Filled>,
+}
+
+/// The closed form of a sequentially filled device.
+#[derive(Debug)]
+struct Filled {
+    /// Plane of each position in a stripe, and back.
+    plane_of_stripe: Vec<u32>,
+    stripe_of_plane: Vec<u32>,
+    pages_per_plane: u32,
+    user_pages_per_plane: u32,
+}
+
+impl Mapping {
+    /// Tables of a device that has never been written.
+    pub(crate) fn fresh(geometry: &Geometry, user_pages: u32) -> Mapping {
+        Mapping {
+            logical_to_physical: vec![0; user_pages as usize],
+            physical_to_logical: vec![0; geometry.pages() as usize],
+            filled: None,
+        }
+    }
+
+    /// Tables of a device whose user space was written once, in order, over `stripe`.
+    pub(crate) fn filled(geometry: &Geometry, user_pages: u32, stripe: &[u32]) -> Mapping {
+        let mut stripe_of_plane = vec![0; stripe.len()];
+        for (position, &plane) in stripe.iter().enumerate() {
+            stripe_of_plane[plane as usize] = position as u32;
+        }
+        let filled = Filled {
+            plane_of_stripe: stripe.to_vec(),
+            stripe_of_plane,
+            pages_per_plane: geometry.pages_per_plane(),
+            user_pages_per_plane: user_pages / geometry.planes(),
+        };
+        Mapping { filled: Some(filled), ..Mapping::fresh(geometry, user_pages) }
+    }
+
+    /// Where a logical page is, or [`NONE`].
+    #[inline]
+    pub(crate) fn physical(&self, lpn: Lpn) -> u32 {
+        match self.logical_to_physical[lpn.0 as usize] {
+            0 => self.filled.as_ref().map_or(NONE, |filled| filled.physical(lpn)),
+            entry => entry - 1,
+        }
+    }
+
+    /// Which logical page was last put at a physical page, or [`NONE`]. It is valid only if the logical page still is there.
+    #[inline]
+    pub(crate) fn logical(&self, ppn: Ppn) -> u32 {
+        match self.physical_to_logical[ppn.0 as usize] {
+            0 => self.filled.as_ref().map_or(NONE, |filled| filled.logical(ppn)),
+            entry => entry - 1,
+        }
+    }
+
+    /// The logical page whose valid data a physical page holds, if any.
+    #[inline]
+    pub(crate) fn valid_owner(&self, ppn: Ppn) -> Option<Lpn> {
+        let lpn = self.logical(ppn);
+        (lpn != NONE && self.physical(Lpn(lpn)) == ppn.0).then_some(Lpn(lpn))
+    }
+
+    /// Maps a logical page to a physical one; returns where it was, or [`NONE`].
+    #[inline]
+    pub(crate) fn map(&mut self, lpn: Lpn, ppn: Ppn) -> u32 {
+        let old = self.physical(lpn);
+        self.logical_to_physical[lpn.0 as usize] = ppn.0 + 1;
+        self.physical_to_logical[ppn.0 as usize] = lpn.0 + 1;
+        old
+    }
+
+    /// Bytes of the tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        4 * (self.logical_to_physical.len() + self.physical_to_logical.len()) as u64
+    }
+}
+
+impl Filled {
+    fn physical(&self, lpn: Lpn) -> u32 {
+        let planes = self.plane_of_stripe.len() as u32;
+        self.plane_of_stripe[(lpn.0 % planes) as usize] * self.pages_per_plane + lpn.0 / planes
+    }
+
+    fn logical(&self, ppn: Ppn) -> u32 {
+        let (plane, page) = (ppn.0 / self.pages_per_plane, ppn.0 % self.pages_per_plane);
+        if page >= self.user_pages_per_plane {
+            return NONE;
+        }
+        page * self.plane_of_stripe.len() as u32 + self.stripe_of_plane[plane as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planewise_model::AllocationOrder;
+
+    const GEOMETRY: Geometry = Geometry {
+        channels: 2,
+        chips_per_channel: 2,
+        dies_per_chip: 1,
+        planes_per_die: 2,
+        blocks_per_plane: 4,
+        pages_per_block: 5,
+        page_bytes: 4096,
+    };
+
+    #[test]
+    fn a_filled_device_maps_every_user_page_to_its_own_place_and_back() {
+        for order in AllocationOrder::all() {
+            let mapping = Mapping::filled(&GEOMETRY, 8 * 12, &order.stripe(&GEOMETRY));
+            let mut seen = vec![false; GEOMETRY.pages() as usize];
+            for lpn in 0..8 * 12 {
+                let ppn = mapping.physical(Lpn(lpn));
+                assert!(!std::mem::replace(&mut seen[ppn as usize], true));
+                assert_eq!(mapping.valid_owner(Ppn(ppn)), Some(Lpn(lpn)));
+            }
+            let unused = (0..GEOMETRY.pages()).filter(|&ppn| mapping.valid_owner(Ppn(ppn)).is_none()).count();
+            assert_eq!(unused, GEOMETRY.pages() as usize - 8 * 12);
+        }
+    }
+
+    #[test]
+    fn a_rewritten_page_is_valid_only_where_it_was_written_last() {
+        let mut mapping = Mapping::fresh(&GEOMETRY, 96);
+        assert_eq!(mapping.physical(Lpn(3)), NONE);
+        assert_eq!(mapping.map(Lpn(3), Ppn(7)), NONE);
+        assert_eq!(mapping.map(Lpn(3), Ppn(9)), 7);
+        assert_eq!(mapping.valid_owner(Ppn(7)), None);
+        assert_eq!(mapping.valid_owner(Ppn(9)), Some(Lpn(3)));
+    }
+}

@@ -1,0 +1,178 @@
+//! Slots of the I/O queue.
+
+use planewise_model::location::PageRange;
+use planewise_model::{Direction, Lsn, Ns, Request};
+use std::collections::VecDeque;
+
+/// A place in the I/O queue, from 0 to the queue's length - 1: schedulers index their own arrays with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// As an array index.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A request in the I/O queue.
+#[derive(Clone, Copy, Debug)]
+pub struct QueuedRequest {
+    /// As submitted; when others were merged into it, the union.
+    pub request: Request,
+    /// The pages it touches.
+    pub pages: PageRange,
+    /// Number of the request in the run, from 0.
+    pub sequence: u64,
+    /// When it entered the queue.
+    pub entered: Ns,
+    /// When it was issued; meaningless before.
+    pub issued: Ns,
+    /// Whether it met another request of the queue on a unit when it entered.
+    pub conflict: bool,
+    pub(crate) state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    Free,
+    Waiting,
+    Outstanding,
+}
+
+/// The bounded I/O queue. Waiting and outstanding requests both take a slot, as tags do in a kernel.
+pub struct HostQueue {
+    slots: Vec<QueuedRequest>,
+    free: Vec<Slot>,
+    waiting: u32,
+    outstanding: u32,
+    /// When the request in the slot is a union: its parts, with their numbers and times of entry.
+    parts: Vec<Vec<(u64, Ns, Request)>>,
+}
+
+impl HostQueue {
+    pub(crate) fn new(length: u32) -> HostQueue {
+        let empty = QueuedRequest {
+            request: Request::new(Ns::ZERO, Lsn(0), 1, Direction::Read),
+            pages: PageRange { first: 0, count: 1 },
+            sequence: 0,
+            entered: Ns::ZERO,
+            issued: Ns::ZERO,
+            conflict: false,
+            state: State::Free,
+        };
+        HostQueue {
+            slots: vec![empty; length as usize],
+            free: (0..length).rev().map(Slot).collect(),
+            waiting: 0,
+            outstanding: 0,
+            parts: vec![Vec::new(); length as usize],
+        }
+    }
+
+    /// The request in a slot.
+    #[inline]
+    pub fn get(&self, slot: Slot) -> &QueuedRequest {
+        &self.slots[slot.index()]
+    }
+
+    /// Slots in the queue.
+    pub fn length(&self) -> u32 {
+        self.slots.len() as u32
+    }
+
+    /// Requests not issued yet.
+    #[inline]
+    pub fn waiting(&self) -> u32 {
+        self.waiting
+    }
+
+    /// Requests issued and not complete.
+    #[inline]
+    pub fn outstanding(&self) -> u32 {
+        self.outstanding
+    }
+
+    /// Waiting and outstanding requests.
+    #[inline]
+    pub fn pending(&self) -> u32 {
+        self.waiting + self.outstanding
+    }
+
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    #[inline]
+    pub(crate) fn enter(&mut self, request: QueuedRequest) -> Slot {
+        let slot = self.free.pop().expect("the caller checked for room");
+        self.slots[slot.index()] = QueuedRequest { state: State::Waiting, ..request };
+        self.waiting += 1;
+        slot
+    }
+
+    #[inline]
+    pub(crate) fn issue(&mut self, slot: Slot, now: Ns) {
+        let queued = &mut self.slots[slot.index()];
+        assert_eq!(queued.state, State::Waiting, "a scheduler issues each request once");
+        queued.state = State::Outstanding;
+        queued.issued = now;
+        self.waiting -= 1;
+        self.outstanding += 1;
+    }
+
+    #[inline]
+    pub(crate) fn leave(&mut self, slot: Slot) -> QueuedRequest {
+        let queued = self.slots[slot.index()];
+        debug_assert_eq!(queued.state, State::Outstanding);
+        self.slots[slot.index()].state = State::Free;
+        self.outstanding -= 1;
+        self.free.push(slot);
+        queued
+    }
+
+    /// Grows the waiting request in `slot` by an adjacent one.
+    pub(crate) fn absorb(&mut self, slot: Slot, sequence: u64, now: Ns, request: Request, pages: PageRange) {
+        let queued = &mut self.slots[slot.index()];
+        debug_assert_eq!(queued.state, State::Waiting);
+        let parts = &mut self.parts[slot.index()];
+        if parts.is_empty() {
+            parts.push((queued.sequence, queued.entered, queued.request));
+        }
+        parts.push((sequence, now, request));
+        queued.request.start = queued.request.start.min(request.start);
+        queued.request.sectors += request.sectors;
+        queued.pages = pages;
+    }
+
+    /// The parts of the request in `slot`, when it is a union.
+    pub(crate) fn parts(&mut self, slot: Slot) -> &mut Vec<(u64, Ns, Request)> {
+        &mut self.parts[slot.index()]
+    }
+}
+
+/// Which waiting write came first, so that reads issued ahead of one can be counted.
+#[derive(Default)]
+pub(crate) struct WaitingWrites(VecDeque<(u64, Slot)>);
+
+impl WaitingWrites {
+    #[inline]
+    pub(crate) fn push(&mut self, sequence: u64, slot: Slot) {
+        self.0.push_back((sequence, slot));
+    }
+
+    /// Number of the oldest write still waiting.
+    #[inline]
+    pub(crate) fn oldest(&mut self, queue: &HostQueue) -> Option<u64> {
+        while let Some(&(sequence, slot)) = self.0.front() {
+            let queued = queue.get(slot);
+            if queued.sequence == sequence && queued.state == State::Waiting {
+                return Some(sequence);
+            }
+            self.0.pop_front();
+        }
+        None
+    }
+}

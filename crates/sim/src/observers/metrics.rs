@@ -1,0 +1,443 @@
+//! The metrics of design section 4, gathered while the run goes on.
+
+use super::{ArrayOperation, Completion, Observer};
+use crate::host::{QueuedRequest, Slot};
+use crate::results::{
+    ConflictShares, DirectionMetrics, Distribution, FlashCounts, GcMetrics, Metrics, PrioritizedShares, RequestCounts,
+    UnitUtilization, Utilization,
+};
+use hdrhistogram::Histogram;
+use planewise_model::{Geometry, Lpn, Ns, Ppn, Request};
+
+/// Longest time a histogram tells apart, ns: about 3 hours. Longer ones count as that; means and maxima stay exact.
+const LONGEST_NS: u64 = 10_000_000_000_000;
+
+/// A distribution in the making.
+struct Times {
+    histogram: Histogram<u64>,
+    sum: u128,
+    max: u64,
+}
+
+impl Times {
+    fn new() -> Times {
+        let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are valid");
+        Times { histogram, sum: 0, max: 0 }
+    }
+
+    #[inline]
+    fn record(&mut self, time: Ns) {
+        self.histogram.saturating_record(time.0);
+        self.sum += u128::from(time.0);
+        self.max = self.max.max(time.0);
+    }
+
+    fn add(&mut self, other: &Times) {
+        self.histogram.add(&other.histogram).expect("histograms of one shape");
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+    }
+
+    fn distribution(&self) -> Distribution {
+        let count = self.histogram.len();
+        if count == 0 {
+            return Distribution::default();
+        }
+        // A histogram's bucket may end above the largest value in it.
+        let at = |quantile: f64| self.histogram.value_at_quantile(quantile).min(self.max);
+        Distribution {
+            mean: self.sum as f64 / count as f64,
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            p999: at(0.999),
+            p9999: at(0.9999),
+            max: self.max,
+        }
+    }
+
+    /// About 200 points: even steps of probability, finer towards the tail.
+    fn cdf(&self) -> Vec<(u64, f64)> {
+        let count = self.histogram.len();
+        if count == 0 {
+            return Vec::new();
+        }
+        let body = (1..=100).map(|percent| f64::from(percent) / 101.0);
+        let tail = (0..100).map(|step| 1.0 - 0.01 * 10f64.powf(-f64::from(step) / 25.0));
+        let mut points: Vec<(u64, f64)> = Vec::with_capacity(201);
+        for quantile in body.chain(tail) {
+            let value = self.histogram.value_at_quantile(quantile).min(self.max);
+            if points.last().is_none_or(|&(last, _)| value > last) {
+                let share = self.histogram.count_between(0, value) as f64 / count as f64;
+                points.push((value, share.min(1.0)));
+            }
+        }
+        match points.last_mut() {
+            Some(last) if last.0 >= self.max => last.1 = 1.0,
+            _ => points.push((self.max, 1.0)),
+        }
+        points
+    }
+}
+
+/// One direction.
+struct DirectionTimes {
+    latency: Times,
+    waiting: Times,
+    processing: Times,
+    die_wait: u128,
+    channel_wait: u128,
+    bytes: u64,
+    count: u64,
+    conflicts: u64,
+}
+
+impl DirectionTimes {
+    fn new() -> DirectionTimes {
+        DirectionTimes {
+            latency: Times::new(),
+            waiting: Times::new(),
+            processing: Times::new(),
+            die_wait: 0,
+            channel_wait: 0,
+            bytes: 0,
+            count: 0,
+            conflicts: 0,
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, completion: &Completion) {
+        let request = &completion.request;
+        self.latency.record(completion.completed - request.arrival);
+        self.waiting.record(completion.issued - request.arrival);
+        self.processing.record(completion.completed - completion.issued);
+        self.die_wait += u128::from(completion.die_wait.0);
+        self.channel_wait += u128::from(completion.channel_wait.0);
+        self.bytes += request.bytes().0;
+        self.count += 1;
+        self.conflicts += u64::from(completion.conflict);
+    }
+
+    fn add(&mut self, other: &DirectionTimes) {
+        self.latency.add(&other.latency);
+        self.waiting.add(&other.waiting);
+        self.processing.add(&other.processing);
+        self.die_wait += other.die_wait;
+        self.channel_wait += other.channel_wait;
+        self.bytes += other.bytes;
+        self.count += other.count;
+        self.conflicts += other.conflicts;
+    }
+
+    fn metrics(&self, duration: Ns) -> DirectionMetrics {
+        let mean = |sum: u128| if self.count == 0 { 0.0 } else { sum as f64 / self.count as f64 };
+        DirectionMetrics {
+            latency_ns: self.latency.distribution(),
+            waiting_ns: self.waiting.distribution(),
+            processing_ns: self.processing.distribution(),
+            die_wait_ns_mean: mean(self.die_wait),
+            channel_wait_ns_mean: mean(self.channel_wait),
+            bandwidth_bytes_per_s: per_second(self.bytes, duration),
+            iops: per_second(self.count, duration),
+            cdf: self.latency.cdf(),
+        }
+    }
+
+    fn conflict_share(&self) -> f64 {
+        share(self.conflicts, self.count)
+    }
+}
+
+fn per_second(amount: u64, duration: Ns) -> f64 {
+    if duration == Ns::ZERO { 0.0 } else { amount as f64 / duration.as_secs_f64() }
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+/// Busy time of one kind of unit: over the whole window, and while requests are pending.
+#[derive(Clone, Copy, Debug, Default)]
+struct Busy {
+    wall: u128,
+    active: u128,
+}
+
+impl Busy {
+    #[inline]
+    fn add(&mut self, times: u32, wall: Ns, active: Ns) {
+        self.wall += u128::from(wall.0) * u128::from(times);
+        self.active += u128::from(active.0) * u128::from(times);
+    }
+}
+
+/// Gathers everything `results.json` holds about a run.
+pub(crate) struct MetricsObserver {
+    /// Requests before this number are warm-up.
+    warm_up: u64,
+    measuring: bool,
+    window_start: Ns,
+    last: Ns,
+    directions: [DirectionTimes; 2],
+    submitted: u64,
+    merged: u64,
+    /// Pending requests; since when there is at least one; such time so far.
+    pending: u32,
+    active_since: Ns,
+    active: Ns,
+    /// Integral of the number of pending requests over time.
+    queue_area: u128,
+    geometry: Option<Geometry>,
+    executors_per_chip: u32,
+    /// By executor: when its operation started, on both clocks.
+    operation: Vec<(Ns, Ns)>,
+    /// By chip: busy executors, and since when, on both clocks.
+    chip: Vec<(u32, Ns, Ns)>,
+    chip_busy: Busy,
+    die_busy: Busy,
+    plane_busy: Busy,
+    channel_busy: Busy,
+    flash: FlashCounts,
+    collections: u64,
+    moved: u64,
+    host_programs: u64,
+    overtaking_reads: u64,
+}
+
+impl MetricsObserver {
+    pub(crate) fn new(warm_up: u64) -> MetricsObserver {
+        MetricsObserver {
+            warm_up,
+            measuring: warm_up == 0,
+            window_start: Ns::ZERO,
+            last: Ns::ZERO,
+            directions: [DirectionTimes::new(), DirectionTimes::new()],
+            submitted: 0,
+            merged: 0,
+            pending: 0,
+            active_since: Ns::ZERO,
+            active: Ns::ZERO,
+            queue_area: 0,
+            geometry: None,
+            executors_per_chip: 1,
+            operation: Vec::new(),
+            chip: Vec::new(),
+            chip_busy: Busy::default(),
+            die_busy: Busy::default(),
+            plane_busy: Busy::default(),
+            channel_busy: Busy::default(),
+            flash: FlashCounts::default(),
+            collections: 0,
+            moved: 0,
+            host_programs: 0,
+            overtaking_reads: 0,
+        }
+    }
+
+    /// Time in which requests were pending, up to now.
+    #[inline]
+    fn active_clock(&self, now: Ns) -> Ns {
+        if self.pending > 0 { self.active + (now - self.active_since) } else { self.active }
+    }
+
+    #[inline]
+    fn note_time(&mut self, now: Ns) {
+        self.queue_area += u128::from(self.pending) * u128::from((now - self.last).0);
+        self.last = now;
+    }
+
+    /// Forgets the warm-up. What is under way counts from here on.
+    fn start_window(&mut self, now: Ns) {
+        self.measuring = true;
+        self.window_start = now;
+        self.queue_area = 0;
+        self.active = Ns::ZERO;
+        self.active_since = now;
+        for operation in &mut self.operation {
+            *operation = (now, Ns::ZERO);
+        }
+        for chip in &mut self.chip {
+            (chip.1, chip.2) = (now, Ns::ZERO);
+        }
+        self.chip_busy = Busy::default();
+        self.die_busy = Busy::default();
+        self.plane_busy = Busy::default();
+        self.channel_busy = Busy::default();
+        self.flash = FlashCounts::default();
+        (self.collections, self.moved, self.host_programs) = (0, 0, 0);
+        (self.submitted, self.merged, self.overtaking_reads) = (0, 0, 0);
+    }
+
+    fn submitted_one(&mut self, now: Ns, sequence: u64) {
+        if !self.measuring && sequence >= self.warm_up {
+            self.note_time(now);
+            self.start_window(now);
+        }
+        self.submitted += 1;
+    }
+
+    fn utilization(&self, busy: Busy, units: u32, wall: Ns, active: Ns) -> UnitUtilization {
+        let share = |busy: u128, span: Ns| {
+            if span == Ns::ZERO { 0.0 } else { busy as f64 / (f64::from(units) * span.0 as f64) }
+        };
+        UnitUtilization { active: share(busy.active, active), wall: share(busy.wall, wall) }
+    }
+
+    /// The results. Batch counts, (promoted, all), are the scheduler's, over the whole run.
+    pub(crate) fn metrics(&self, now: Ns, write_batches: (u64, u64), wear: (u32, u32)) -> Metrics {
+        let duration = now.saturating_sub(self.window_start);
+        let active = self.active_clock(now);
+        let geometry = self.geometry.expect("the run was started");
+        let mut all = DirectionTimes::new();
+        self.directions.iter().for_each(|direction| all.add(direction));
+        let [read, write] = &self.directions;
+        let utilization =
+            |busy: Busy, units: u32| self.utilization(busy, units, duration, active);
+        Metrics {
+            requests: RequestCounts {
+                submitted: self.submitted,
+                completed: all.count,
+                reads: read.count,
+                writes: write.count,
+                merged: self.merged,
+            },
+            read: read.metrics(duration),
+            write: write.metrics(duration),
+            all: all.metrics(duration),
+            utilization: Utilization {
+                chip: utilization(self.chip_busy, geometry.chips()),
+                plane: utilization(self.plane_busy, geometry.planes()),
+                die: utilization(self.die_busy, geometry.dies()),
+                channel: utilization(self.channel_busy, geometry.channels),
+            },
+            conflict: ConflictShares { read_share: read.conflict_share(), write_share: write.conflict_share() },
+            prioritized: PrioritizedShares {
+                read_share: share(self.overtaking_reads, read.count).min(1.0),
+                write_batch_share: share(write_batches.0, write_batches.1),
+            },
+            flash: self.flash,
+            gc: GcMetrics {
+                collections: self.collections,
+                pages_moved: self.moved,
+                write_amplification: share(self.flash.programs, self.host_programs),
+                wear_spread: u64::from(wear.1 - wear.0),
+            },
+            duration_ns: duration.0,
+            mean_queue_depth: if duration == Ns::ZERO { 0.0 } else { self.queue_area as f64 / duration.0 as f64 },
+        }
+    }
+}
+
+impl Observer for MetricsObserver {
+    fn start(&mut self, geometry: &Geometry, executors: u32) {
+        self.geometry = Some(*geometry);
+        self.executors_per_chip = executors / geometry.chips();
+        self.operation = vec![(Ns::ZERO, Ns::ZERO); executors as usize];
+        self.chip = vec![(0, Ns::ZERO, Ns::ZERO); geometry.chips() as usize];
+    }
+
+    #[inline]
+    fn enter(&mut self, now: Ns, _slot: Slot, request: &QueuedRequest) {
+        self.submitted_one(now, request.sequence);
+        self.note_time(now);
+        if self.pending == 0 {
+            self.active_since = now;
+        }
+        self.pending += 1;
+    }
+
+    fn merge(&mut self, now: Ns, _slot: Slot, sequence: u64, _request: &Request) {
+        self.submitted_one(now, sequence);
+        self.merged += 1;
+        self.note_time(now);
+        self.pending += 1;
+    }
+
+    #[inline]
+    fn issue(&mut self, _now: Ns, _slot: Slot, request: &QueuedRequest, overtakes: bool) {
+        self.overtaking_reads += u64::from(overtakes && request.sequence >= self.warm_up);
+    }
+
+    #[inline]
+    fn complete(&mut self, _slot: Slot, completion: &Completion) {
+        self.note_time(completion.completed);
+        self.pending -= 1;
+        if self.pending == 0 {
+            self.active += completion.completed - self.active_since;
+        }
+        if completion.sequence >= self.warm_up {
+            self.directions[completion.request.direction.index()].record(completion);
+        }
+    }
+
+    #[inline]
+    fn page_read(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _ppn: Ppn, modify: bool) {
+        self.flash.read_modify_writes += u64::from(modify);
+    }
+
+    #[inline]
+    fn page_program(&mut self, _now: Ns, origin: super::Origin, _lpn: Lpn, _ppn: Ppn) {
+        self.host_programs += u64::from(matches!(origin, super::Origin::Host(_)));
+    }
+
+    fn block_erase(&mut self, _now: Ns, _block: u32) {
+        self.flash.erases += 1;
+    }
+
+    #[inline]
+    fn channel_busy(&mut self, _channel: u32, _executor: u32, from: Ns, to: Ns) {
+        // A transfer of the host lies inside the life of its request; one of a collection may outlive it by its own length.
+        let active = if self.pending > 0 { to - from } else { Ns::ZERO };
+        self.channel_busy.add(1, to - from, active);
+    }
+
+    #[inline]
+    fn array_busy(&mut self, _executor: u32, _from: Ns, _to: Ns, what: ArrayOperation, planes: u32, _collection: bool) {
+        let pages = u64::from(planes);
+        match what {
+            ArrayOperation::Read => self.flash.reads += pages,
+            ArrayOperation::Program => self.flash.programs += pages,
+            ArrayOperation::Erase => {}
+            ArrayOperation::Copyback => {
+                self.flash.reads += pages;
+                self.flash.programs += pages;
+                self.flash.copybacks += pages;
+            }
+        }
+        if planes > 1 {
+            self.flash.multiplane += pages;
+        }
+    }
+
+    #[inline]
+    fn operation_start(&mut self, now: Ns, executor: u32, _planes: u32) {
+        let clock = self.active_clock(now);
+        self.operation[executor as usize] = (now, clock);
+        let chip = &mut self.chip[(executor / self.executors_per_chip) as usize];
+        chip.0 += 1;
+        if chip.0 == 1 {
+            (chip.1, chip.2) = (now, clock);
+        } else {
+            self.flash.interleaved += 1;
+        }
+    }
+
+    #[inline]
+    fn operation_end(&mut self, now: Ns, executor: u32, planes: u32) {
+        let clock = self.active_clock(now);
+        let (started, started_clock) = self.operation[executor as usize];
+        self.die_busy.add(1, now - started, clock - started_clock);
+        self.plane_busy.add(planes, now - started, clock - started_clock);
+        let chip = &mut self.chip[(executor / self.executors_per_chip) as usize];
+        chip.0 -= 1;
+        if chip.0 == 0 {
+            self.chip_busy.add(1, now - chip.1, clock - chip.2);
+        }
+    }
+
+    fn collected(&mut self, _now: Ns, _plane: u32, moved: u32) {
+        self.collections += 1;
+        self.moved += u64::from(moved);
+    }
+}
