@@ -4,6 +4,18 @@
 //! tests. Parsers work on bytes, allocate nothing per record, accept CRLF and a missing newline at the end, and never
 //! panic on any input: every surprise is a [`TraceError`] with file, line (or byte), what was found and what is allowed.
 
+pub mod blkparse;
+pub mod blktrace;
+mod block_events;
+pub mod ftrace;
+pub mod iolog;
+pub mod parquet;
+mod random_access;
+#[cfg(test)]
+mod testing;
+mod tokens;
+pub mod vscsi;
+
 use crate::error::TraceError;
 use crate::input::Input;
 use planewise_model::Request;
@@ -62,6 +74,11 @@ pub trait Reader: Send {
     fn volume_names(&self) -> &[String] {
         &[]
     }
+
+    /// What the user should know about the trace read so far, one line each: requests that are missing, records left out.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A sink of requests.
@@ -99,3 +116,13 @@ pub struct Format {
     /// Opens a writer, where the format can be written.
     pub create: Option<OpenWriter>,
 }
+
+/// All formats, in the order in which help lists them.
+pub static FORMATS: &[&Format] = &[
+    &vscsi::FORMAT,
+    &blkparse::FORMAT,
+    &blktrace::FORMAT,
+    &iolog::FORMAT,
+    &ftrace::FORMAT,
+    &parquet::FORMAT,
+];
