@@ -6,7 +6,7 @@ use crate::plot::{bars, cdf, look};
 use crate::summary;
 use crate::table::{Pick, READ, Tone, WRITE, ratio_tone};
 use minijinja::{Environment, Value, context};
-use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult, Status, UnitUtilization};
+use planewise_sim::results::{DirectionMetrics, Metrics, Results, Status, UnitUtilization};
 use serde::Serialize;
 
 mod reproduce;
@@ -29,7 +29,8 @@ pub fn html(results: &Results) -> String {
         summary => summary::summary(results),
         comparison => tables::comparison(results, &names),
         percentiles => tables::percentiles(results, &names),
-        counters => tables::counters(results, &names),
+        flash => tables::flash(results, &names),
+        requests => tables::requests(results, &names),
         own => tables::own(results, &names),
         distributions => figures(distributions(results, &names)),
         times => figures(times(results, &names)),
@@ -80,7 +81,8 @@ fn title(results: &Results) -> String {
             } else {
                 "several devices".to_owned()
             };
-            format!("{} runs on {device}, trace {trace}", runs.len())
+            let what = if names::distinctions(results).is_empty() { "schedulers" } else { "runs" };
+            format!("{} {what} on {device}, trace {trace}", runs.len())
         }
     }
 }

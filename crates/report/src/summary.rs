@@ -12,7 +12,7 @@ pub fn summary(results: &Results) -> Vec<String> {
     };
     let mut points = vec![what_ran(results, baseline)];
     if !same_work(results) {
-        points.push("The runs differ in trace, device or number of requests: read each row for itself and compare only rows that share these.".to_owned());
+        points.push("The runs differ in trace, device or how many requests they got through: read each row for itself and compare only rows that share these.".to_owned());
     } else {
         points.extend(Side::BOTH.iter().filter_map(|side| side.verdict(results, &names)));
     }
@@ -35,6 +35,7 @@ fn what_ran(results: &Results, baseline: &RunResult) -> String {
     let reads = if total == 0 { 0.0 } else { requests.reads as f64 / total as f64 };
     let who = match results.runs.len() {
         1 => format!("One run, under the scheduler {}, served", name(&baseline.labels.scheduler)),
+        n if names::distinctions(results).is_empty() => format!("{n} schedulers each served"),
         n => format!("{n} runs each served"),
     };
     format!(
@@ -47,11 +48,10 @@ fn what_ran(results: &Results, baseline: &RunResult) -> String {
     )
 }
 
-/// Whether the runs served the same requests on the same device, so that "faster" means something.
+/// Whether the runs served the same requests on the same device to the end, so that "faster" means something.
 fn same_work(results: &Results) -> bool {
     let key = |run: &RunResult| {
-        let counts = run.metrics.requests;
-        (run.labels.trace.clone(), run.labels.device.clone(), counts.reads, counts.writes)
+        (run.labels.trace.clone(), run.labels.device.clone(), run.metrics.requests.submitted, run.status)
     };
     results.runs.windows(2).all(|pair| key(&pair[0]) == key(&pair[1]))
 }

@@ -79,10 +79,21 @@ pub(super) fn percentiles(results: &Results, names: &[String]) -> Vec<(String, T
     DIRECTIONS.map(|(title, pick)| (title.to_owned(), table(title, pick))).into()
 }
 
-/// Flash operations, garbage collection and the window: a row per run.
-pub(super) fn counters(results: &Results, names: &[String]) -> Table {
-    type Text = fn(&Metrics) -> String;
-    let columns: [(&str, Text); 15] = [
+/// One number of a run as text.
+type Text = fn(&Metrics) -> String;
+
+fn table(results: &Results, names: &[String], columns: &[(&str, Text)]) -> Table {
+    Table {
+        titles: columns.iter().map(|(title, _)| (*title).to_owned()).collect(),
+        rows: rows(results, names, |run| {
+            columns.iter().map(|(_, text)| Cell::plain(text(&run.metrics))).collect()
+        }),
+    }
+}
+
+/// Flash operations and garbage collection: a row per run.
+pub(super) fn flash(results: &Results, names: &[String]) -> Table {
+    let columns: [(&str, Text); 11] = [
         ("page reads", |m| format::count(m.flash.reads)),
         ("page programs", |m| format::count(m.flash.programs)),
         ("block erases", |m| format::count(m.flash.erases)),
@@ -94,15 +105,20 @@ pub(super) fn counters(results: &Results, names: &[String]) -> Table {
         ("pages moved", |m| format::count(m.gc.pages_moved)),
         ("write amplification", |m| format::three_digits(m.gc.write_amplification)),
         ("wear spread", |m| format::count(m.gc.wear_spread)),
-        ("merged requests", |m| format::count(m.requests.merged)),
-        ("submitted", |m| format::count(m.requests.submitted)),
-        ("mean queue depth", |m| format::three_digits(m.mean_queue_depth)),
-        ("window", |m| format::time(m.duration_ns as f64)),
     ];
-    Table {
-        titles: columns.map(|(title, _)| title.to_owned()).into(),
-        rows: rows(results, names, |run| columns.map(|(_, text)| Cell::plain(text(&run.metrics))).into()),
-    }
+    table(results, names, &columns)
+}
+
+/// Requests, queue depth and the measured window: a row per run.
+pub(super) fn requests(results: &Results, names: &[String]) -> Table {
+    let columns: [(&str, Text); 5] = [
+        ("submitted", |m| format::count(m.requests.submitted)),
+        ("completed", |m| format::count(m.requests.completed)),
+        ("merged", |m| format::count(m.requests.merged)),
+        ("mean queue depth", |m| format::three_digits(m.mean_queue_depth)),
+        ("measured window", |m| format::time(m.duration_ns as f64)),
+    ];
+    table(results, names, &columns)
 }
 
 /// What each run has of its own: tunables, counters of its scheduler, invariants checked.

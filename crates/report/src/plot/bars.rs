@@ -52,7 +52,13 @@ pub fn plot(label: &str, rows: &[Row<'_>], tick: fn(f64) -> String) -> Option<St
         let value = top * f64::from(part) / 4.0;
         svg.line((x(value), 2.0), (x(value), bottom), if part == 0 { "axis" } else { "grid" });
         if part % 2 == 0 {
-            svg.text(x(value), bottom + 16.0, "middle", "", &tick(value));
+            svg.text(
+                x(value),
+                bottom + 16.0,
+                "middle",
+                "",
+                &if part == 0 { "0".to_owned() } else { tick(value) },
+            );
         }
     }
     for (index, row) in rows.iter().enumerate() {
