@@ -12,6 +12,8 @@
 mod record;
 mod streams;
 mod tar;
+#[cfg(test)]
+mod tests;
 
 use super::block_events::{Assembler, Choice, Devices};
 use super::{Certainty, Format, ReadOptions, Reader, blkparse};
