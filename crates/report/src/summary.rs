@@ -17,7 +17,7 @@ pub fn summary(results: &Results) -> Vec<String> {
         points.extend(Side::BOTH.iter().filter_map(|side| side.verdict(results, &names)));
     }
     points.extend(trade_off(results, &names));
-    points.push(conflicts(baseline, &names[index_of(results)]));
+    points.extend(conflicts(baseline, &names[index_of(results)]));
     points.push(command_queue(results, baseline));
     if results.runs.len() > 1 {
         points.push(caution(results));
@@ -170,7 +170,7 @@ impl Side {
         match waiting_share(of) {
             None => String::new(),
             Some(share) => format!(
-                "{} of that time was waiting in the host's queue, the rest was the device's.",
+                "{} of the average was waiting in the host's queue, the rest was the device's.",
                 capital(&format::percent_in_words(share)),
             ),
         }
@@ -253,20 +253,26 @@ fn trade_off(results: &Results, names: &[String]) -> Option<String> {
     (!costs.is_empty()).then(|| format!("The price: {}.", costs.join("; ")))
 }
 
-fn conflicts(baseline: &RunResult, baseline_name: &str) -> String {
-    let of = &baseline.metrics.conflict;
-    let shares = format!(
-        "{} of reads and {} of writes conflicted on arrival under {}",
-        format::percent_in_words(of.read_share),
-        format::percent_in_words(of.write_share),
-        name(baseline_name),
-    );
-    let means = match of.read_share.max(of.write_share) {
+/// How often requests met, under the baseline; none when there were no requests.
+fn conflicts(baseline: &RunResult, baseline_name: &str) -> Option<String> {
+    let (counts, of) = (&baseline.metrics.requests, &baseline.metrics.conflict);
+    let sides = [("reads", counts.reads, of.read_share), ("writes", counts.writes, of.write_share)];
+    let present = sides.iter().filter(|(_, count, _)| *count > 0);
+    let shares: Vec<String> = present
+        .clone()
+        .map(|(noun, _, share)| format!("{} of {noun}", format::percent_in_words(*share)))
+        .collect();
+    let largest = present.map(|(.., share)| *share).max_by(f64::total_cmp)?;
+    let means = match largest {
         share if share < 0.05 => "so few that reordering around them has little to win",
         share if share < 0.3 => "so a part of the requests can gain from an order that keeps units apart",
         _ => "so an order that keeps units apart has much to work with",
     };
-    format!("Conflicts: {shares}, that is, needed a unit that a request already in the queue needs; {means}.")
+    Some(format!(
+        "Conflicts: {} conflicted on arrival under {}, that is, needed a unit that a request already in the queue needs; {means}.",
+        shares.join(" and "),
+        name(baseline_name)
+    ))
 }
 
 fn command_queue(results: &Results, baseline: &RunResult) -> String {
@@ -372,6 +378,9 @@ mod tests {
             let text = text(&results);
             assert!(!text.contains("NaN") && !text.contains("inf%") && !text.contains("  "), "{text}");
         }
-        assert!(text(&samples::all()[4]).contains("There were no reads."));
+        let writes_only = text(&samples::all()[4]);
+        assert!(writes_only.contains("There were no reads."), "{writes_only}");
+        assert!(writes_only.contains("Conflicts: 58% of writes conflicted"), "{writes_only}");
+        assert!(!text(&samples::all()[6]).contains("Conflicts"), "nothing arrived");
     }
 }

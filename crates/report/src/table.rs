@@ -39,25 +39,39 @@ struct Column {
     cells: Vec<Cell>,
 }
 
+/// Group of the columns that a narrow terminal can do without.
+const WAITING: &str = "waiting, mean";
 /// Longest name a row shows before it is cut.
 const NAME_CELLS: usize = 24;
 
 /// The comparison of all runs as text, ending in a newline: a header, a row per run, and which row is the baseline.
 ///
-/// When the table is wider than `style.width`, each run becomes a short paragraph instead.
+/// When the table is wider than `style.width`, it leaves out the waiting times and says so; when it still is, each run becomes a
+/// short paragraph with everything.
 pub fn comparison(results: &Results, style: Style) -> String {
     let mut out = header(results, style);
     if results.runs.is_empty() {
         out += "No run finished: nothing to compare.\n";
         return out;
     }
-    let columns = columns(results);
-    let table = table_lines(&columns, style);
-    let fits = style.width.is_none_or(|width| table.width <= width);
+    let fits = |table: &Lines| style.width.is_none_or(|width| table.width <= width);
+    let mut columns = columns(results);
+    let mut table = table_lines(&columns, style);
+    let mut left_out = None;
+    if !fits(&table) {
+        columns.retain(|column| column.group != WAITING);
+        table = table_lines(&columns, style);
+        left_out = Some("left out for width: waiting times");
+    }
     out.push('\n');
-    out += &if fits { table.text } else { stacked(results, style) };
+    if fits(&table) {
+        out += &table.text;
+    } else {
+        out += &stacked(results, style);
+        left_out = None;
+    }
     out.push('\n');
-    out += &footer(results, style);
+    out += &footer(results, left_out, style);
     out
 }
 
@@ -98,7 +112,7 @@ fn wrap(items: &[String], style: Style) -> String {
     lines.iter().map(|line| paint(line, Tone::Plain, style) + "\n").collect()
 }
 
-fn footer(results: &Results, style: Style) -> String {
+fn footer(results: &Results, left_out: Option<&str>, style: Style) -> String {
     let names = names::run_names(results);
     let mut lines = Vec::new();
     match names.get(results.baseline) {
@@ -106,6 +120,7 @@ fn footer(results: &Results, style: Style) -> String {
             .push(format!("baseline: {} (× is the value over the baseline's)", format::one_line(name, 60))),
         None => lines.push("baseline: none (its run is missing), so no ratios".to_owned()),
     }
+    lines.extend(left_out.map(str::to_owned));
     let cut_short: Vec<&str> = results
         .runs
         .iter()
@@ -154,7 +169,7 @@ fn columns(results: &Results) -> Vec<Column> {
         }
     }
     for (title, direction) in [("read", READ), ("write", WRITE)] {
-        mean(&mut columns, "waiting, mean", title, runs, baseline, direction, |of| of.waiting_ns.mean);
+        mean(&mut columns, WAITING, title, runs, baseline, direction, |of| of.waiting_ns.mean);
     }
     let cells = runs
         .iter()

@@ -92,3 +92,14 @@ fn differing_labels_become_columns_and_an_interrupted_run_is_marked() {
     assert!(text.contains("level") && text.contains("piq_w*") && text.contains("cut short (*)"), "{text}");
     assert!(text.contains("interrupted: "), "{text}");
 }
+
+#[test]
+fn a_table_too_wide_first_drops_waiting_and_says_so_then_becomes_paragraphs() {
+    let results = samples::six_schedulers();
+    let at = |width| comparison(&results, Style { width: Some(width), ..Style::default() });
+    assert!(at(112).contains("waiting, mean") && !at(112).contains("left out"));
+    assert!(!at(100).contains("waiting, mean") && at(100).contains("left out for width: waiting times"));
+    let narrow = at(60);
+    assert!(narrow.contains("waiting 942 µs") || narrow.contains("waiting  942 µs"), "{narrow}");
+    assert!(!narrow.contains("left out"), "{narrow}");
+}
