@@ -346,6 +346,16 @@ impl<O: Observer> Simulator<O> {
         *self.queue.parts(slot) = parts;
     }
 
+    /// Checks the translation layer's tables against one another: every logical page is mapped to at most one physical page
+    /// and back, valid counts are what the map says, and free + valid + invalid pages are all pages. Takes time in
+    /// proportion to the device.
+    ///
+    /// # Errors
+    /// The first inconsistency.
+    pub fn audit(&self) -> Result<(), String> {
+        self.device.audit()
+    }
+
     /// Flash transactions waiting or under way: 0 once everything is complete.
     pub fn transactions_in_flight(&self) -> u32 {
         self.device.transactions_in_flight()

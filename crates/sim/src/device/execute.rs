@@ -3,7 +3,7 @@
 //! | operation | phases |
 //! |---|---|
 //! | read | command on the channel → array → one transfer out per page |
-//! | write | one command and transfer in per page → array |
+//! | write | command and transfer in of all its pages → array |
 //! | erase | command → array |
 //! | move (collection) | read → out → in → program; with copyback: command → array |
 //!
@@ -30,9 +30,7 @@ pub(super) enum Phase {
     ReadArray,
     /// Transfer out of the group's current page.
     ReadTransfer,
-    /// Transfer in of a page that is not the group's last.
-    WriteTransfer,
-    /// Transfer in of the last page, and array program.
+    /// Transfers in of the group's pages, and array program.
     Program,
     /// Collection: command and array read of the page to move.
     MoveRead,
@@ -161,10 +159,6 @@ impl Device {
                     self.executors[executor as usize].current = next;
                     self.transfer_out(context, executor);
                 }
-            }
-            Phase::WriteTransfer => {
-                state.current = self.transactions[state.current].next;
-                self.transfer_in(context, executor);
             }
             Phase::Program => {
                 let mut index = state.group;
@@ -307,9 +301,10 @@ impl Device {
             }
             index = transaction.next;
         }
-        self.executors[executor as usize].current = first;
-        self.executors[executor as usize].then = self.timing.program_ns.of_page(offset.1);
-        self.transfer_in(context, executor);
+        // The planes' registers are loaded back to back: a controller does not let go of the channel in between.
+        let hold = Ns((self.timing.command_ns + self.page_transfer.0) * u64::from(planes));
+        let program = self.timing.program_ns.of_page(offset.1);
+        self.ask_channel(context, executor, Phase::Program, hold, program);
         Ok(())
     }
 
@@ -395,21 +390,6 @@ impl Device {
         context.observer.operation_start(context.now, executor, planes);
     }
 
-    /// Asks for the channel to bring the current page of a write group to its register; the last page is programmed after it.
-    fn transfer_in<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
-        let state = &self.executors[executor as usize];
-        let hold = Ns(self.timing.command_ns) + self.page_transfer;
-        if self.transactions[state.current].next == NIL {
-            let program = state.then;
-            self.ask_channel(context, executor, Phase::Program, hold, program);
-        } else {
-            let program = state.then;
-            self.ask_channel(context, executor, Phase::WriteTransfer, hold, Ns::ZERO);
-            // Kept for the last page: the request for the channel used the field.
-            self.executors[executor as usize].then = program;
-        }
-    }
-
     fn transfer_out<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
         let sectors = self.transactions[self.executors[executor as usize].current].sectors;
         let hold = self.timing.transfer(sectors * 512);
@@ -472,7 +452,7 @@ impl Device {
             Phase::MoveProgram => (ArrayOperation::Program, true),
             Phase::MoveCopyback => (ArrayOperation::Copyback, true),
             Phase::Erase => (ArrayOperation::Erase, true),
-            Phase::Idle | Phase::ReadTransfer | Phase::WriteTransfer | Phase::MoveOut => {
+            Phase::Idle | Phase::ReadTransfer | Phase::MoveOut => {
                 context.events.schedule(done, Event::Executor(executor));
                 return;
             }

@@ -324,6 +324,21 @@ impl Device {
         PlaneState { free_pages: self.planes.free_pages(plane), pages: self.geometry.pages_per_plane() }
     }
 
+    pub(crate) fn audit(&self) -> Result<(), String> {
+        let mut valid_pages = vec![0u32; self.geometry.blocks() as usize];
+        for lpn in (0..self.user_pages).map(Lpn) {
+            let ppn = self.mapping.physical(lpn);
+            if ppn == NONE {
+                continue;
+            }
+            if self.mapping.valid_owner(Ppn(ppn)) != Some(lpn) {
+                return Err(format!("logical page {} is mapped to {ppn}, which belongs to another page", lpn.0));
+            }
+            valid_pages[(ppn / self.geometry.pages_per_block) as usize] += 1;
+        }
+        self.planes.audit(&valid_pages)
+    }
+
     /// The error for a plane that has nothing left to write to and nothing to collect.
     fn space_exhausted(&self, now: Ns, plane: u32) -> SimError {
         SimError::SpaceExhausted {

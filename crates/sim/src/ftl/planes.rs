@@ -196,6 +196,39 @@ impl Planes {
         self.valid_total[plane as usize]
     }
 
+    /// Compares valid counts and free space with the valid pages of each block as the map has them.
+    pub(crate) fn audit(&self, valid_pages: &[u32]) -> Result<(), String> {
+        let (blocks, pages) = (self.geometry.blocks_per_plane, self.geometry.pages_per_block);
+        for plane in 0..self.geometry.planes() {
+            let (mut free_blocks, mut valid_total) = (0, 0);
+            for block in 0..blocks {
+                let index = self.block_index(plane, block);
+                let counted = valid_pages[index];
+                let is_free = self.valid[index] == FREE;
+                free_blocks += u32::from(is_free);
+                valid_total += counted;
+                if (is_free && counted != 0) || (!is_free && u32::from(self.valid[index]) != counted) {
+                    let kept = if is_free { "free".to_owned() } else { format!("{} valid", self.valid[index]) };
+                    return Err(format!("block {block} of plane {plane} is kept as {kept}, the map has {counted} valid pages"));
+                }
+            }
+            let active = self.active[plane as usize];
+            let free_pages = free_blocks * pages + (pages - active.page);
+            if free_blocks != self.free_blocks(plane)
+                || free_pages != self.free_pages(plane)
+                || valid_total != self.valid_total(plane)
+            {
+                return Err(format!(
+                    "plane {plane}: {free_blocks} free blocks, {free_pages} free and {valid_total} valid pages counted; {}, {} and {} kept",
+                    self.free_blocks(plane),
+                    self.free_pages(plane),
+                    self.valid_total(plane)
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// Smallest and largest erase count of a block.
     pub(crate) fn wear(&self) -> (u32, u32) {
         let min = self.erases.iter().copied().min().unwrap_or(0);

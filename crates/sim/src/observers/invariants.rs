@@ -1,2 +1,402 @@
-//! The invariants of design section 6, checked from outside: this file keeps its own picture of the flash and of every request, and
-//! compares. It shares no code with what it checks.
+//! The invariants of design section 6, checked from outside: this file keeps its own picture of the flash and of every
+//! request, and compares. It shares no code with what it checks; `Simulator::audit` checks the translation layer's tables.
+//!
+//! Reads must be linearizable, page by page: a read may return a write only if that write was issued before the read
+//! completed, and no other write that completed before the read was issued had been issued after the first one completed.
+
+use super::{ArrayOperation, Completion, Observer, Origin};
+use crate::host::{QueuedRequest, Slot};
+use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
+use std::collections::{BTreeMap, HashMap};
+
+/// Number of the write whose data a page holds, plus one; 0 for what the device held before the run.
+type Version = u64;
+const INITIAL: Version = 0;
+/// A write that is not complete.
+const NOT_YET: Ns = Ns::MAX;
+
+/// Checks every edge of a run; [`Invariants::report`] tells the outcome.
+#[derive(Default)]
+pub struct Invariants {
+    violations: Vec<String>,
+    violated: u64,
+    checks: BTreeMap<&'static str, u64>,
+    geometry: Option<Geometry>,
+    // Maps are looked up, never iterated: their order cannot reach a result.
+    contents: HashMap<u32, (Lpn, Version)>,
+    current: HashMap<u32, Ppn>,
+    live_pages: HashMap<u32, u32>,
+    next_page: HashMap<u32, u32>,
+    /// By page: the latest issue of a write that is complete.
+    superseded: HashMap<u32, Ns>,
+    /// By write number: when it completed.
+    completed_at: Vec<Ns>,
+    /// By slot: the request in it, with what its reads must not be older than, page by page.
+    slots: Vec<Option<InFlight>>,
+    /// By request number: entered and not complete.
+    entered: HashMap<u64, Ns>,
+    channel_free: Vec<Ns>,
+    array_free: Vec<Ns>,
+    operating: Vec<bool>,
+    pending: u128,
+    last: Ns,
+    queue_area: u128,
+    sojourn_sum: u128,
+}
+
+#[derive(Clone)]
+struct InFlight {
+    sequence: u64,
+    direction: Direction,
+    issued: Option<Ns>,
+    first_page: u64,
+    floors: Vec<Option<Ns>>,
+}
+
+impl Invariants {
+    /// Checks from the start of a run.
+    pub fn new() -> Invariants {
+        Invariants::default()
+    }
+
+    /// How often each invariant was checked.
+    ///
+    /// # Errors
+    /// The first violations, one a line, and how many there were.
+    pub fn report(&self) -> Result<BTreeMap<String, u64>, String> {
+        let mut violations = self.violations.clone();
+        let mut violated = self.violated;
+        let mut finally = |holds: bool, text: String| {
+            if !holds {
+                violated += 1;
+                violations.push(text);
+            }
+        };
+        finally(self.entered.is_empty(), format!("{} requests never completed", self.entered.len()));
+        finally(
+            self.queue_area == self.sojourn_sum || !self.entered.is_empty(),
+            format!("Little's law: queue area {} differs from the sum of sojourns {}", self.queue_area, self.sojourn_sum),
+        );
+        if violated == 0 {
+            let mut checks: BTreeMap<String, u64> =
+                self.checks.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+            checks.insert("little's law".to_owned(), 1);
+            return Ok(checks);
+        }
+        Err(format!("{violated} violations; {}", violations.join("; ")))
+    }
+
+    fn check(&mut self, name: &'static str, holds: bool, text: impl FnOnce() -> String) {
+        *self.checks.entry(name).or_default() += 1;
+        if !holds {
+            self.violated += 1;
+            if self.violations.len() < 5 {
+                self.violations.push(format!("{name}: {}", text()));
+            }
+        }
+    }
+
+    fn pass_time(&mut self, now: Ns) {
+        let last = self.last;
+        self.check("time never goes back", now >= last, || format!("{now} after {last}"));
+        self.queue_area += self.pending * u128::from((now.saturating_sub(self.last)).0);
+        self.last = now;
+    }
+
+    fn enters(&mut self, now: Ns, sequence: u64) {
+        self.pass_time(now);
+        self.pending += 1;
+        let twice = self.entered.insert(sequence, now).is_some();
+        self.check("a request enters once", !twice, || format!("request {sequence} at {now}"));
+        let wanted = sequence as usize + 1;
+        if self.completed_at.len() < wanted {
+            self.completed_at.resize(wanted, NOT_YET);
+        }
+    }
+
+    fn slot(&mut self, slot: Slot) -> &mut Option<InFlight> {
+        if self.slots.len() <= slot.index() {
+            self.slots.resize(slot.index() + 1, None);
+        }
+        &mut self.slots[slot.index()]
+    }
+
+    fn block_and_page(&self, ppn: Ppn) -> (u32, u32) {
+        let pages = self.geometry.expect("the run was started").pages_per_block;
+        (ppn.0 / pages, ppn.0 % pages)
+    }
+
+    fn check_read(&mut self, now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn) {
+        let Some(request) = self.slot(slot).clone() else {
+            self.check("reads belong to a request", false, || format!("page {} at {now}", lpn.0));
+            return;
+        };
+        let (owner, version) = self.contents.get(&ppn.0).copied().unwrap_or((lpn, INITIAL));
+        self.check("a physical page holds the logical page read from it", owner == lpn, || {
+            format!("page {} read at {} which holds page {}", lpn.0, ppn.0, owner.0)
+        });
+        let page = (u64::from(lpn.0) - request.first_page) as usize;
+        if let Some(Some(floor)) = request.floors.get(page).copied() {
+            let fresh = version != INITIAL && self.completed_at[version as usize - 1] >= floor;
+            self.check("a read returns the last version written before it was issued", fresh, || {
+                format!("request {} read version {version} of page {} at {now}", request.sequence, lpn.0)
+            });
+        }
+    }
+}
+
+impl Observer for Invariants {
+    fn start(&mut self, geometry: &Geometry, executors: u32) {
+        self.geometry = Some(*geometry);
+        self.channel_free = vec![Ns::ZERO; geometry.channels as usize];
+        self.array_free = vec![Ns::ZERO; executors as usize];
+        self.operating = vec![false; executors as usize];
+    }
+
+    fn enter(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
+        self.enters(now, request.sequence);
+        let taken = self.slot(slot).is_some();
+        self.check("a slot holds one request", !taken, || format!("slot {} at {now}", slot.0));
+        *self.slot(slot) = Some(InFlight {
+            sequence: request.sequence,
+            direction: request.request.direction,
+            issued: None,
+            first_page: request.pages.first,
+            floors: Vec::new(),
+        });
+    }
+
+    fn merge(&mut self, now: Ns, _slot: Slot, sequence: u64, _request: &Request) {
+        self.enters(now, sequence);
+    }
+
+    fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest, _overtakes: bool) {
+        self.pass_time(now);
+        let floors = (0..u64::from(request.pages.count))
+            .map(|page| self.superseded.get(&((request.pages.first + page) as u32)).copied())
+            .collect();
+        let first_page = request.pages.first;
+        let before = self.slot(slot).as_ref().map(|in_flight| (in_flight.sequence, in_flight.issued));
+        self.check("a request is issued once", before == Some((request.sequence, None)), || {
+            format!("request {} at {now}", request.sequence)
+        });
+        if let Some(in_flight) = self.slot(slot) {
+            (in_flight.issued, in_flight.floors, in_flight.first_page) = (Some(now), floors, first_page);
+        }
+    }
+
+    fn complete(&mut self, slot: Slot, completion: &Completion) {
+        let now = completion.completed;
+        self.pass_time(now);
+        self.pending = self.pending.saturating_sub(1);
+        let entered = self.entered.remove(&completion.sequence);
+        self.check("a request completes once", entered == Some(completion.entered), || {
+            format!("request {} at {now}", completion.sequence)
+        });
+        let ordered = completion.request.arrival <= completion.entered
+            && completion.entered <= completion.issued
+            && completion.issued <= now;
+        self.check("arrival, entry, issue and completion follow one another", ordered, || format!("{completion:?}"));
+        self.sojourn_sum += u128::from(now.saturating_sub(completion.entered).0);
+        // Requests merged into one complete one after the other in the same slot: the first ends it.
+        let Some(in_flight) = self.slot(slot).take() else { return };
+        if in_flight.direction == Direction::Write {
+            self.completed_at[in_flight.sequence as usize] = now;
+            for page in 0..in_flight.floors.len() as u64 {
+                let latest = self.superseded.entry((in_flight.first_page + page) as u32).or_insert(completion.issued);
+                *latest = (*latest).max(completion.issued);
+            }
+        }
+    }
+
+    fn page_read(&mut self, now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool) {
+        if !modify {
+            self.check_read(now, slot, lpn, ppn);
+        }
+    }
+
+    fn page_program(&mut self, now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn) {
+        let (block, page) = self.block_and_page(ppn);
+        let expected = self.next_page.insert(block, page + 1);
+        self.check("pages of a block are programmed in order, once between erases", expected.is_none_or(|next| next == page), || {
+            format!("page {page} of block {block} at {now}, expected {expected:?}")
+        });
+        let version = match origin {
+            Origin::Host(slot) => match self.slot(slot) {
+                Some(in_flight) => in_flight.sequence + 1,
+                None => INITIAL,
+            },
+            Origin::Collection { from } => {
+                let (owner, version) = self.contents.get(&from.0).copied().unwrap_or((lpn, INITIAL));
+                self.check("collection moves the page that it says", owner == lpn, || format!("page {} at {now}", lpn.0));
+                let current = self.current.get(&lpn.0).copied();
+                self.check("collection moves only valid pages", current.is_none_or(|current| current == from), || {
+                    format!("page {} from {} at {now}, current {current:?}", lpn.0, from.0)
+                });
+                version
+            }
+        };
+        self.contents.insert(ppn.0, (lpn, version));
+        if let Some(old) = self.current.insert(lpn.0, ppn) {
+            let old_block = self.block_and_page(old).0;
+            *self.live_pages.entry(old_block).or_default() -= 1;
+        }
+        *self.live_pages.entry(block).or_default() += 1;
+    }
+
+    fn block_erase(&mut self, now: Ns, block: u32) {
+        let live = self.live_pages.get(&block).copied().unwrap_or(0);
+        self.check("a block is erased only when none of its pages is valid", live == 0, || {
+            format!("block {block} with {live} valid pages at {now}")
+        });
+        self.next_page.insert(block, 0);
+        let pages = self.geometry.expect("the run was started").pages_per_block;
+        for page in 0..pages {
+            self.contents.remove(&(block * pages + page));
+        }
+    }
+
+    fn channel_busy(&mut self, channel: u32, _executor: u32, from: Ns, to: Ns) {
+        let free = self.channel_free[channel as usize];
+        self.check("a channel carries one transfer at a time", from >= free && to >= from, || {
+            format!("channel {channel} from {from}, busy until {free}")
+        });
+        self.channel_free[channel as usize] = to;
+    }
+
+    fn array_busy(&mut self, executor: u32, from: Ns, to: Ns, what: ArrayOperation, planes: u32, _collection: bool) {
+        let free = self.array_free[executor as usize];
+        self.check("a die runs one array operation at a time", from >= free && to >= from, || {
+            format!("executor {executor}: {what:?} from {from}, busy until {free}")
+        });
+        let most = self.geometry.expect("the run was started").planes_per_die;
+        self.check("an operation spans at most the planes of a die", (1..=most).contains(&planes), || {
+            format!("{planes} planes on executor {executor}")
+        });
+        self.array_free[executor as usize] = to;
+    }
+
+    fn operation_start(&mut self, now: Ns, executor: u32, _planes: u32) {
+        let busy = std::mem::replace(&mut self.operating[executor as usize], true);
+        self.check("an executor runs one operation at a time", !busy, || format!("executor {executor} at {now}"));
+    }
+
+    fn operation_end(&mut self, now: Ns, executor: u32, _planes: u32) {
+        let busy = std::mem::replace(&mut self.operating[executor as usize], false);
+        self.check("an operation that ends has begun", busy, || format!("executor {executor} at {now}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::State;
+    use planewise_model::Lsn;
+    use planewise_model::location::PageRange;
+
+    const GEOMETRY: Geometry = Geometry {
+        channels: 1,
+        chips_per_channel: 1,
+        dies_per_chip: 1,
+        planes_per_die: 1,
+        blocks_per_plane: 4,
+        pages_per_block: 4,
+        page_bytes: 4096,
+    };
+
+    fn started() -> Invariants {
+        let mut invariants = Invariants::new();
+        invariants.start(&GEOMETRY, 1);
+        invariants
+    }
+
+    fn request(sequence: u64, direction: Direction) -> QueuedRequest {
+        QueuedRequest {
+            request: Request::new(Ns::ZERO, Lsn(0), 8, direction),
+            pages: PageRange { first: 0, count: 1 },
+            sequence,
+            entered: Ns::ZERO,
+            issued: Ns::ZERO,
+            conflict: false,
+            state: State::Waiting,
+        }
+    }
+
+    fn completion(sequence: u64, direction: Direction, issued: u64, completed: u64) -> Completion {
+        Completion {
+            sequence,
+            request: Request::new(Ns::ZERO, Lsn(0), 8, direction),
+            entered: Ns::ZERO,
+            issued: Ns(issued),
+            completed: Ns(completed),
+            conflict: false,
+            die_wait: Ns::ZERO,
+            channel_wait: Ns::ZERO,
+        }
+    }
+
+    fn broken(invariants: &Invariants, text: &str) {
+        let error = invariants.report().unwrap_err();
+        assert!(error.contains(text), "{error}");
+    }
+
+    /// Writes page 0 at physical page 0, then reads it from `from`.
+    fn write_then_read(from: Ppn) -> Invariants {
+        let mut invariants = started();
+        let (write, read) = (request(0, Direction::Write), request(1, Direction::Read));
+        invariants.enter(Ns(0), Slot(0), &write);
+        invariants.enter(Ns(0), Slot(1), &read);
+        invariants.issue(Ns(0), Slot(0), &write, false);
+        invariants.page_program(Ns(0), Origin::Host(Slot(0)), Lpn(0), Ppn(0));
+        invariants.complete(Slot(0), &completion(0, Direction::Write, 0, 10));
+        invariants.issue(Ns(20), Slot(1), &read, false);
+        invariants.page_read(Ns(20), Slot(1), Lpn(0), from, false);
+        invariants.complete(Slot(1), &completion(1, Direction::Read, 20, 30));
+        invariants
+    }
+
+    #[test]
+    fn a_read_of_the_version_written_passes_and_of_an_older_one_does_not() {
+        assert!(write_then_read(Ppn(0)).report().is_ok());
+        broken(&write_then_read(Ppn(5)), "last version written");
+    }
+
+    #[test]
+    fn lost_and_doubled_requests_are_found() {
+        let mut lost = started();
+        lost.enter(Ns(0), Slot(0), &request(0, Direction::Read));
+        broken(&lost, "never completed");
+        let mut doubled = write_then_read(Ppn(0));
+        doubled.complete(Slot(1), &completion(1, Direction::Read, 20, 30));
+        broken(&doubled, "completes once");
+    }
+
+    #[test]
+    fn programming_twice_out_of_order_or_erasing_valid_data_is_found() {
+        let mut twice = write_then_read(Ppn(0));
+        twice.page_program(Ns(40), Origin::Collection { from: Ppn(0) }, Lpn(0), Ppn(0));
+        broken(&twice, "programmed in order");
+        let mut erased = write_then_read(Ppn(0));
+        erased.block_erase(Ns(40), 0);
+        broken(&erased, "none of its pages is valid");
+        let mut stale = write_then_read(Ppn(0));
+        stale.page_program(Ns(40), Origin::Collection { from: Ppn(2) }, Lpn(0), Ppn(4));
+        broken(&stale, "only valid pages");
+    }
+
+    #[test]
+    fn overlapping_transfers_and_operations_are_found() {
+        let mut channel = started();
+        channel.channel_busy(0, 0, Ns(0), Ns(10));
+        channel.channel_busy(0, 0, Ns(9), Ns(19));
+        broken(&channel, "one transfer at a time");
+        let mut array = started();
+        array.array_busy(0, Ns(0), Ns(10), ArrayOperation::Read, 1, false);
+        array.array_busy(0, Ns(9), Ns(19), ArrayOperation::Read, 1, false);
+        broken(&array, "one array operation");
+        let mut operation = started();
+        operation.operation_start(Ns(0), 0, 1);
+        operation.operation_start(Ns(0), 0, 1);
+        broken(&operation, "one operation at a time");
+    }
+}

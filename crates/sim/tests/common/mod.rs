@@ -1,0 +1,83 @@
+//! Devices and runs that the tests of the engine share.
+#![allow(dead_code)]
+
+use planewise_model::profile::{AdvancedCommands, Interface, PageLatency, Profile, Timing, Translation};
+use planewise_model::{Direction, Geometry, Lsn, Ns, Request};
+use planewise_sim::observers::Completion;
+use planewise_sim::observers::invariants::Invariants;
+use planewise_sim::{RunConfig, SimError, Simulator};
+
+/// tPROG 600 us, tR 30 us, tBERS 3 ms, 10 ns a byte, no command cycles: Table I of the GC paper.
+pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
+    Profile {
+        name: "test".into(),
+        description: String::new(),
+        source: String::new(),
+        geometry: Geometry {
+            channels,
+            chips_per_channel: chips,
+            dies_per_chip: dies,
+            planes_per_die: planes,
+            blocks_per_plane: 64,
+            pages_per_block: 64,
+            page_bytes: 4096,
+        },
+        timing: Timing {
+            command_ns: 0,
+            read_ns: PageLatency::Uniform(30_000),
+            program_ns: PageLatency::Uniform(600_000),
+            erase_ns: 3_000_000,
+            transfer_ps_per_byte: 10_000,
+        },
+        advanced_commands: AdvancedCommands {
+            die_interleave: true,
+            multi_plane: true,
+            multi_plane_same_block: false,
+            copyback: false,
+            copyback_same_parity: false,
+        },
+        translation: Translation {
+            over_provisioning: 0.10,
+            allocation: "cwdp".into(),
+            gc: "traditional".into(),
+            gc_threshold: 0.05,
+            wear_levelling: "dynamic".into(),
+            read_modify_write: true,
+        },
+        interface: Interface { command_queue: "ncq:4096".into(), flash_scheduler: "fcfs".into() },
+    }
+}
+
+/// Requests of one 4 KiB page each.
+pub fn pages(direction: Direction, numbers: impl IntoIterator<Item = u64>) -> Vec<Request> {
+    numbers.into_iter().map(|page| Request::new(Ns::ZERO, Lsn(page * 8), 8, direction)).collect()
+}
+
+/// Submits in order, each at its arrival or when the queue has room, checking every invariant; returns completions in order.
+pub fn run(config: &RunConfig, requests: &[Request]) -> Result<Vec<Completion>, SimError> {
+    let mut simulator = Simulator::new(config, Invariants::new())?;
+    simulator.keep_completions();
+    for request in requests {
+        while !simulator.has_room() || simulator.now() < request.arrival && simulator.next_event() <= request.arrival {
+            let next = simulator.next_event();
+            assert_ne!(next, Ns::MAX, "a full queue makes progress");
+            simulator.advance(next)?;
+        }
+        simulator.submit(request)?;
+    }
+    simulator.drain()?;
+    if let Err(violations) = simulator.observer().report() {
+        panic!("{violations}");
+    }
+    simulator.audit().unwrap_or_else(|problem| panic!("{problem}"));
+    assert_eq!(simulator.transactions_in_flight(), 0);
+    let mut completions = Vec::new();
+    simulator.take_completions(&mut completions);
+    assert_eq!(completions.len(), requests.len(), "every request completes");
+    Ok(completions)
+}
+
+/// When the last request completes.
+pub fn makespan(config: &RunConfig, requests: &[Request]) -> Ns {
+    run(config, requests).unwrap().iter().map(|completion| completion.completed).max().unwrap()
+}

@@ -1,0 +1,196 @@
+//! Nothing is lost under pressure: long overwrites of nearly full devices.
+
+mod common;
+
+use common::device;
+use planewise_model::profile::Profile;
+use planewise_model::rng::generator;
+use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_sim::observers::invariants::Invariants;
+use planewise_sim::{Condition, RunConfig, SimError, Simulator};
+use rand::RngExt;
+
+/// 512 MiB: 2 x 2 x 1 x 2 planes of 256 blocks of 64 pages.
+fn small() -> Profile {
+    let mut profile = device(2, 2, 1, 2);
+    profile.geometry.blocks_per_plane = 256;
+    profile.interface.command_queue = "ncq:32".into();
+    profile
+}
+
+/// Overwrites random pages of the first `share` of the user space; reads one page in ten.
+fn overwrite(config: &RunConfig, share: f64, count: u64) -> Result<Simulator<Invariants>, SimError> {
+    let mut simulator = Simulator::new(config, Invariants::new())?;
+    let pages = (simulator.user_sectors() / 8) as f64 * share;
+    let mut random = generator(config.seed, "overwrites");
+    for n in 0..count {
+        let direction = if n % 10 == 9 { Direction::Read } else { Direction::Write };
+        let page = random.random_range(0..pages as u64);
+        while !simulator.has_room() {
+            let next = simulator.next_event();
+            simulator.advance(next)?;
+        }
+        simulator.submit(&Request::new(Ns::ZERO, Lsn(page * 8), 8, direction))?;
+    }
+    simulator.drain()?;
+    Ok(simulator)
+}
+
+#[test]
+fn half_a_million_overwrites_of_a_nearly_full_device_lose_nothing() {
+    for allocation in ["cwdp", "dynamic", "write-order"] {
+        for share in [0.70, 0.90, 0.95] {
+            for condition in [Condition::Fresh, Condition::Filled] {
+                let mut config = RunConfig::new(small());
+                config.profile.translation.allocation = allocation.into();
+                config.condition = condition;
+                let case = format!("{allocation}, {share} of the user space, {condition}");
+                let simulator = overwrite(&config, share, 500_000).unwrap_or_else(|error| panic!("{case}: {error}"));
+                assert_eq!(simulator.submitted(), 500_000);
+                assert_eq!(simulator.pending(), 0);
+                simulator.observer().report().unwrap_or_else(|violations| panic!("{case}: {violations}"));
+                simulator.audit().unwrap_or_else(|problem| panic!("{case}: {problem}"));
+            }
+        }
+    }
+}
+
+#[test]
+fn copyback_with_and_without_the_parity_rule_loses_nothing() {
+    for parity in [false, true] {
+        let mut config = RunConfig::new(small());
+        config.profile.advanced_commands.copyback = true;
+        config.profile.advanced_commands.copyback_same_parity = parity;
+        let simulator = overwrite(&config, 0.9, 200_000).unwrap();
+        simulator.observer().report().unwrap();
+        simulator.audit().unwrap();
+    }
+}
+
+#[test]
+fn an_aged_device_is_as_its_percentages_say_and_survives() {
+    for condition in ["aged:80/14/6", "aged:84/10/6"] {
+        let mut config = RunConfig::new(small());
+        config.condition = condition.parse().unwrap();
+        let simulator = Simulator::new(&config, Invariants::new()).unwrap();
+        simulator.audit().unwrap();
+        let simulator = overwrite(&config, 1.0, 100_000).unwrap();
+        simulator.observer().report().unwrap();
+        simulator.audit().unwrap();
+    }
+}
+
+#[test]
+fn an_aged_device_that_cannot_be_is_refused() {
+    let mut config = RunConfig::new(small());
+    config.condition = "aged:95/1/4".parse().unwrap();
+    let error = Simulator::new(&config, ()).err().unwrap().to_string();
+    assert!(error.contains("95 %") && error.contains("user space"), "{error}");
+    assert!("aged:50/60/1".parse::<Condition>().is_err());
+    assert!("aged:nan/1/1".parse::<Condition>().is_err());
+}
+
+#[test]
+fn the_least_spare_space_that_is_allowed_still_works() {
+    let mut config = RunConfig::new(small());
+    config.profile.translation.over_provisioning = 2.0 / 256.0;
+    config.profile.translation.gc_threshold = 0.0;
+    let simulator = overwrite(&config, 1.0, 20_000).unwrap();
+    simulator.observer().report().unwrap();
+    simulator.audit().unwrap();
+    config.profile.translation.over_provisioning = 0.5 / 256.0;
+    assert!(Simulator::new(&config, ()).is_err());
+}
+
+/// Write amplification of uniform random overwrites under greedy collection, in the limit of many blocks.
+///
+/// Mean field: in the steady state a block loses valid pages at a rate in proportion to what it holds; greedy always takes
+/// the emptiest. For large blocks that is the age order, for which A = a / (a + W(-a e^-a)) with a = raw / user pages
+/// (Desnoyers, SYSTOR'12); with b pages a block, a victim's valid count is the smallest of the Poisson-like spread around
+/// it, which lowers A a little. The exact value for finite b comes from the fixed point below.
+fn greedy_write_amplification(raw_over_user: f64, pages_per_block: u32) -> f64 {
+    // w[i]: share of blocks with at least i valid pages. Between collections (time 1/N in units of blocks collected), each
+    // valid page is invalidated at the rate (b - j) / (rho b) per collection, j the victim's valid pages (Van Houdt, SIGMETRICS'13).
+    let b = pages_per_block as usize;
+    let rho = 1.0 / raw_over_user;
+    let (mut low, mut high) = (0.0, b as f64 * rho);
+    for _ in 0..60 {
+        let victim = 0.5 * (low + high);
+        if load(victim, b) > rho { high = victim } else { low = victim }
+    }
+    b as f64 / (b as f64 - low)
+}
+
+/// Share of valid pages of a device whose victims hold `victim` valid pages on average: every block is born with b valid
+/// pages and dies when it is the emptiest. Solved along a block's life: with rate r per valid page, a block of i pages
+/// stays 1 / (r i); lives end between floor(victim) and floor(victim) + 1.
+fn load(victim: f64, b: usize) -> f64 {
+    let floor = victim.floor();
+    let upper = 1.0 - (victim - floor);
+    let last = floor as usize;
+    let (mut time, mut pages) = (0.0, 0.0);
+    for i in (1..=b).rev() {
+        let part = if i > last + 1 {
+            1.0
+        } else if i == last + 1 {
+            upper
+        } else {
+            0.0
+        };
+        time += part / i as f64;
+        pages += part;
+    }
+    pages / (b as f64 * time)
+}
+
+#[test]
+fn write_amplification_of_uniform_overwrites_is_the_closed_form_for_greedy() {
+    for spare in [0.10, 0.20, 0.30] {
+        let mut profile = device(1, 2, 1, 1);
+        profile.geometry.blocks_per_plane = 1024;
+        profile.translation.over_provisioning = spare;
+        profile.translation.gc_threshold = 0.0;
+        let config = RunConfig::new(profile.clone());
+        let mut simulator = Simulator::new(&config, Counter::default()).unwrap();
+        let pages = simulator.user_sectors() / 8;
+        let mut random = generator(config.seed, "overwrites");
+        for n in 0..1_500_000u64 {
+            if n == 750_000 {
+                *simulator.observer_mut() = Counter::default();
+            }
+            while !simulator.has_room() {
+                let next = simulator.next_event();
+                simulator.advance(next).unwrap();
+            }
+            let page = random.random_range(0..pages);
+            simulator.submit(&Request::new(Ns::ZERO, Lsn(page * 8), 8, Direction::Write)).unwrap();
+        }
+        simulator.drain().unwrap();
+        let counter = simulator.observer();
+        let measured = counter.programs as f64 / counter.host as f64;
+        // The two blocks of a plane that are never full are no room for data: 1022 of 1024 count.
+        let raw = f64::from(profile.geometry.pages()) * 1022.5 / 1024.0;
+        let expected = greedy_write_amplification(raw / pages as f64, profile.geometry.pages_per_block);
+        let error = (measured / expected - 1.0).abs();
+        assert!(error < 0.03, "spare {spare}: measured {measured:.4}, closed form {expected:.4}");
+    }
+}
+
+#[derive(Default)]
+struct Counter {
+    programs: u64,
+    host: u64,
+}
+
+impl planewise_sim::observers::Observer for Counter {
+    fn page_program(
+        &mut self,
+        _now: Ns,
+        origin: planewise_sim::observers::Origin,
+        _lpn: planewise_model::Lpn,
+        _ppn: planewise_model::Ppn,
+    ) {
+        self.programs += 1;
+        self.host += u64::from(matches!(origin, planewise_sim::observers::Origin::Host(_)));
+    }
+}
