@@ -9,7 +9,7 @@
 //! the arrival is then the time of completion). This is decided by the first 65,536 `Q`, `D` and `C` events, or by the
 //! user's choice of `Q`, `D` or `C`. A completion of the same device, sector, length and direction gives a request its
 //! response time; requests that were merged into others have none. Remaps (`A`) are not counted beside the `Q` that
-//! follows them; a request that the driver gave back (`R`) counts once, from its last `D`.
+//! follows them; a request that the driver gave back (`R`) counts again with its next `D`, and is reported.
 //!
 //! Flushes, discards and pass-through commands are counted and left out. Passed over: the other actions, messages
 //! (`m`), lines that begin with `#`, and the statistics at the end. Any other line is an error.
@@ -37,7 +37,8 @@ pub(super) const NAMES: &[(&str, Action)] =
 /// Which event makes a request when the user does not say, here and in binary blktrace.
 pub(super) const PREFERENCE: &[Action] = &[Action::Queue, Action::Issue, Action::Complete];
 
-const SHAPE: &str = "'major,minor cpu sequence seconds pid action rwbs …', a '#' line or blkparse's statistics";
+const SHAPE: &str =
+    "'major,minor cpu sequence seconds pid action rwbs …', a '#' line or blkparse's statistics";
 
 /// How the statistics' lines begin. After the first of them everything that is no event belongs to them (process names
 /// of `blkparse -s` have no shape of their own).
@@ -104,7 +105,9 @@ fn parse(line: &[u8], in_statistics: bool) -> Result<Line, Unexpected> {
         b"C" => Action::Complete,
         b"R" => Action::Requeue,
         // Merges, remaps, plugs, splits, bounces, messages: steps between the ones that count.
-        b"M" | b"F" | b"G" | b"S" | b"P" | b"U" | b"UT" | b"X" | b"B" | b"A" | b"T" | b"m" => return Ok(Line::Other),
+        b"M" | b"F" | b"G" | b"S" | b"P" | b"U" | b"UT" | b"X" | b"B" | b"A" | b"T" | b"m" => {
+            return Ok(Line::Other);
+        }
         action => {
             return Err(Unexpected::new(
                 "action",
@@ -138,7 +141,13 @@ fn parse(line: &[u8], in_statistics: bool) -> Result<Line, Unexpected> {
                     Some(b'[') => {}
                     // "D R 36 (12 00 …)": bytes of a pass-through command.
                     Some(b'(') => event.operation = Operation::Other,
-                    _ => return Err(Unexpected::new("text", tokens.rest(), "'+ sectors', '[…]' or '(command)'")),
+                    _ => {
+                        return Err(Unexpected::new(
+                            "text",
+                            tokens.rest(),
+                            "'+ sectors', '[…]' or '(command)'",
+                        ));
+                    }
                 }
             }
         }
@@ -232,5 +241,103 @@ impl Reader for Blkparse {
 
     fn warnings(&self) -> Vec<String> {
         self.assembler.skipped().describe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use planewise_model::{Direction, Lsn, Ns};
+    use proptest::prelude::*;
+
+    const LOG: &[u8] = b"#Maj,Mn CPU   SeqNo     Seconds\n\
+        259,0    3        1     0.000000000  1867  A   W 763360912 + 8 <- (253,3) 578805392\n\
+        259,0    3        2     0.000000299  1867  Q   W 763360912 + 8 [dmcrypt_write/2]\n\
+        259,0    3        3     0.000005809  1867  P   N [dmcrypt_write/2]\n\
+        \x20 8,0    3        4     0.000006000  1867  Q   R 16 + 8 [a b]\n\
+        259,0   11        5     0.000006100  1889  Q FWFS [jbd2/dm-4-8]\n\
+        259,0   11        6     0.000006200  1889  Q  DS 64 + 8 [fstrim]\n\
+        \x20 8,0   11        7     0.000006300  1889  D   R 36 (12 00 00 00 24 00 ..) [smartd]\n\
+        259,0    3        8     0.000009435  1867  D   W 763360912 + 8 [dmcrypt_write/2]\n\
+        259,0   11        9     0.000010000     0  C  FN 0 [0]\n\
+        259,0    3       10     0.000100299     0  C   W 763360912 + 8 [0]\r\n\
+        \x20 8,0    0        0     0.000100300     0  m   N cfq123 put_queue\n\
+        CPU0 (nvme0n1):\n Reads Queued:           0,        0KiB\t Writes Queued:          18,        0KiB\n\
+        \n\
+        Total (nvme0n1):\n something new\nThroughput (R/W): 0KiB/s / 46KiB/s";
+
+    #[test]
+    fn queued_requests_are_read_and_all_else_is_passed_over() {
+        let trace = read_bytes(&FORMAT, LOG).unwrap();
+        let mut first = Request::new(Ns(299), Lsn(763_360_912), 8, Direction::Write);
+        (first.process, first.response) = (1867, Some(Ns(100_000)));
+        let mut second = Request::new(Ns(6_000), Lsn(16), 8, Direction::Read);
+        (second.process, second.volume) = (1867, 1);
+        assert_eq!(trace.requests, [first, second]);
+        assert_eq!(trace.volumes, ["259,0", "8,0"]);
+        assert_eq!(trace.warnings.len(), 2, "one flush, one discard: {:?}", trace.warnings);
+        assert_eq!((FORMAT.detect)(LOG, true), Certainty::Certain);
+    }
+
+    #[test]
+    fn the_event_can_be_chosen() {
+        let trace = read_event(&FORMAT, LOG, "d").unwrap();
+        assert_eq!(trace.requests.iter().map(|r| r.arrival).collect::<Vec<_>>(), [Ns(9_435)]);
+        assert_eq!(trace.warnings, ["1 events without data skipped: the model has no such request"]);
+        assert_eq!(read_event(&FORMAT, LOG, "C").unwrap().requests[0].arrival, Ns(100_299));
+        assert!(read_event(&FORMAT, LOG, "E").is_err());
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_with_what_is_allowed() {
+        for (line, complaint) in [
+            ("8,0 1 1 0.0 7 Z W 8 + 8 [a]", "action 'Z'"),
+            ("8,0 1 1 0 7 Q W 8 + 8 [a]", "time '0'; allowed: seconds.fraction"),
+            ("8,0 1 1 0.0 7 Q W 8 + x [a]", "length 'x'"),
+            ("8,0 1 1 0.0 7 Q W x", "text 'x'"),
+            ("8,0 1 1 0.0 7 Q W 18446744073709551615 + 8 [a]", "range"),
+            ("hello world", "line 'hello world'"),
+        ] {
+            let error = read_bytes(&FORMAT, format!("\n{line}\n").as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("test:2: ") && error.contains(complaint), "{error}");
+        }
+    }
+
+    #[test]
+    fn mutilated_logs_never_panic() {
+        mutilate(&FORMAT, LOG);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = (FORMAT.detect)(&bytes, true);
+            let _ = read_bytes(&FORMAT, &bytes);
+        }
+    }
+
+    #[test]
+    fn the_shared_log_of_completions_alone_is_read_by_its_completions() {
+        let name = "blktrace-txt/leveldb-ram0.blkparse.txt.zst";
+        let Some(trace) = read_shared(&FORMAT, name, None) else { return };
+        assert_eq!(trace.requests.len(), 840);
+        assert_eq!(trace.volumes, ["1,0"]);
+        assert_eq!(trace.write_percent(), 100.0);
+    }
+
+    #[test]
+    fn remaps_of_the_shared_log_are_not_counted_twice() {
+        let name = "blktrace-txt/nvme0n1.blkparse.txt.zst";
+        let Some(queued) = read_shared(&FORMAT, name, None) else { return };
+        // The log's own statistics, less what carries no data: 248 queued of which 23 are flushes; 142 dispatched of
+        // which 23 are (it counts those as reads).
+        assert_eq!(queued.requests.len(), 225);
+        assert_eq!(queued.warnings, ["23 cache flushes skipped: the model has no such request"]);
+        let issued = read_shared(&FORMAT, name, Some("D")).unwrap();
+        assert_eq!(issued.requests.len(), 119);
+        let kib = |trace: &Trace| trace.requests.iter().map(|request| request.bytes().0).sum::<u64>() / 1024;
+        assert_eq!((kib(&queued), kib(&issued)), (1_154, 1_154));
+        assert!(issued.requests.iter().all(|request| request.response.is_some()));
     }
 }

@@ -10,7 +10,7 @@
 //! choice of the user's the order is issue, insert, queue, complete: the first that the log has among its first 65,536
 //! block events. A completion of the same device, sector, length and direction gives the request its response time;
 //! with `complete`, the arrival is the time of completion. A request that the driver gave back (`block_rq_requeue`)
-//! counts once, from its last issue.
+//! counts again when it is issued again, and is reported.
 //!
 //! Flushes, discards and commands without data are counted and left out; lines of other events and the tracers' own
 //! headers are passed over; lost events are reported ([`Reader::warnings`]); any other line is an error.
@@ -116,7 +116,8 @@ fn parse(line: &[u8]) -> Result<Line, Unexpected> {
     if matches!(operation, Operation::Data(_)) && start.checked_add(u64::from(sectors)).is_none() {
         return Err(Unexpected::new("range", line, "sector + length below 2^64"));
     }
-    let event = Event { time: prefix.time, start, sectors, operation, action, process: prefix.process, volume: 0 };
+    let event =
+        Event { time: prefix.time, start, sectors, operation, action, process: prefix.process, volume: 0 };
     Ok(Line::Block(event, major, minor))
 }
 
@@ -143,8 +144,8 @@ struct Prefix<'a> {
 fn prefix(line: &[u8]) -> Option<Prefix<'_>> {
     let mut from = 0;
     loop {
-        let open = from + line[from..].iter().position(|byte| *byte == b'[')?;
-        let close = open + line[open..].iter().position(|byte| *byte == b']')?;
+        let open = from + memchr::memchr(b'[', &line[from..])?;
+        let close = open + memchr::memchr(b']', &line[open..])?;
         from = open + 1;
         if close == open + 1 || !line[open + 1..close].iter().all(u8::is_ascii_digit) {
             continue;
@@ -270,5 +271,133 @@ impl Reader for Ftrace {
             warnings.push(format!("the tracer lost events at {} places: requests are missing", self.lost));
         }
         warnings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use planewise_model::{Direction, Lsn, Ns};
+    use proptest::prelude::*;
+
+    const LOG: &[u8] = b"# tracer: nop\n#\n\
+        \x20       postgres-26671   [001] .....  1866.579847: block_rq_issue: 7,1 W 8192 () 3675024 + 16 be,0,4 [postgres]\n\
+        \x20      my - [0] x-77      (   70) [000] d..1  1866.579900: block_rq_issue: 8,0 RA 4096 () 80 + 8 [my - [0] x]\r\n\
+        CPU:1 [LOST 42 EVENTS]\n\
+        \x20         <idle>-0       [000] dNs1.  1866.579950: block_rq_complete: 8,0 RA () 80 + 8 be,0,4 [0]\n\
+        \x20    kworker/0-54      [000] .....  1866.580000: block_rq_issue: 7,1 FF 0 () 0 + 0 none,0,0 [kworker/0:1H]\n\
+        \x20    kworker/0-54      [000] .....  1866.580001: sched_wakeup: comm=x pid=3 prio=120\n\
+        \x20    ksoftirqd-22      [001] ..s..  1866.580847: block_rq_complete: 7,1 W () 3675024 + 16 be,0,4 [0]";
+
+    #[test]
+    fn commands_with_blanks_dashes_and_brackets_and_both_devices_are_read() {
+        let trace = read_bytes(&FORMAT, LOG).unwrap();
+        let mut first = Request::new(Ns(1_866_579_847_000), Lsn(3_675_024), 16, Direction::Write);
+        (first.process, first.response) = (26_671, Some(Ns(1_000_000)));
+        let mut second = Request::new(Ns(1_866_579_900_000), Lsn(80), 8, Direction::Read);
+        (second.process, second.volume, second.response) = (77, 1, Some(Ns(50_000)));
+        assert_eq!(trace.requests, [first, second]);
+        assert_eq!(trace.volumes, ["7,1", "8,0"]);
+        assert_eq!(trace.warnings.len(), 2, "one flush, one place of lost events: {:?}", trace.warnings);
+        assert_eq!((FORMAT.detect)(LOG, true), Certainty::Certain);
+    }
+
+    #[test]
+    fn perf_and_trace_cmd_print_the_same_events() {
+        for line in [
+            "fio  4711 [002]   12.345678: block:block_rq_issue: 259,0 WS 4096 () 128 + 8 [fio]",
+            "my fio  4700/4711 [002]   12.345678000: block:block_rq_issue: 259,0 WS 4096 () 128 + 8 [my fio]",
+            "  fio-4711  [002]    12.345678: block_rq_issue:  259,0 WS 4096 () 128 + 8 be,0,4 [fio]",
+            "  fio-4711  [002] ...1 12.345678: block_bio_queue: 259,0 WS 128 + 8 [fio]",
+        ] {
+            let trace = read_bytes(&FORMAT, line.as_bytes()).unwrap();
+            let mut expected = Request::new(Ns(12_345_678_000), Lsn(128), 8, Direction::Write);
+            expected.process = 4711;
+            assert_eq!(trace.requests, [expected], "{line}");
+        }
+    }
+
+    #[test]
+    fn completions_can_be_chosen_and_an_unknown_event_names_the_known() {
+        let trace = read_event(&FORMAT, LOG, "complete").unwrap();
+        assert_eq!(trace.requests.iter().map(|r| r.start.0).collect::<Vec<_>>(), [80, 3_675_024]);
+        let error = read_event(&FORMAT, LOG, "isue").unwrap_err().to_string();
+        assert!(error.contains("did you mean 'issue'?"), "{error}");
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_with_what_is_allowed() {
+        for (line, complaint) in [
+            ("hello", "line 'hello'"),
+            ("a-1 [000] . 1.0: block_rq_issue: 7 W 8192 () 8 + 16 [a]", "device '7'; allowed: major,minor"),
+            ("a-1 [000] . 1.0: block_rq_issue: 7,1 Q 8192 () 8 + 16 [a]", "operation 'Q'"),
+            ("a-1 [000] . 1.0: block_rq_issue: 7,1 W 8192 () 8 - 16 [a]", "text '- 16 [a]'"),
+            ("a-1 [000] . 1.0: block_rq_issue: 7,1 W 8192 () 8 + 4294967296 [a]", "length '4294967296'"),
+            ("a-1 [000] . 1.0: block_rq_issue: 7,1 W 8192 () 18446744073709551615 + 1 [a]", "range"),
+            ("a-1 [000] . 18446744074.0: block_rq_issue: 7,1 W 8192 () 8 + 1 [a]", "line"),
+        ] {
+            let error = read_bytes(&FORMAT, format!("\n{line}\n").as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("test:2: ") && error.contains(complaint), "{error}");
+        }
+    }
+
+    #[test]
+    fn mutilated_logs_never_panic() {
+        mutilate(&FORMAT, LOG);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = (FORMAT.detect)(&bytes, true);
+            let _ = read_bytes(&FORMAT, &bytes);
+        }
+    }
+
+    /// The captures were converted to MSR columns by other means: the two must tell the same, response times included.
+    /// The conversion left out what the end of the capture left without a completion.
+    fn compare_with_derived(
+        capture: &str,
+        derived: &str,
+        [count, unfinished]: [usize; 2],
+        write_percent: f64,
+    ) {
+        let (Some(mut trace), Some(derived)) = (read_shared(&FORMAT, capture, None), shared(derived)) else {
+            return;
+        };
+        assert_eq!(trace.requests.len(), count + unfinished);
+        assert!(trace.requests[count..].iter().all(|request| request.response.is_none()));
+        trace.requests.truncate(count);
+        assert!((trace.write_percent() - write_percent).abs() < 0.05, "{}", trace.write_percent());
+        let mut csv = Input::open(&derived).unwrap();
+        let mut rows = Vec::new();
+        while let Some(line) = csv.next_line().unwrap() {
+            rows.push(String::from_utf8(line.to_vec()).unwrap());
+        }
+        assert_eq!(rows.len(), count);
+        let base = trace.requests[0].arrival;
+        for (request, row) in trace.requests.iter().zip(&rows) {
+            let kind = if request.direction == Direction::Read { "Read" } else { "Write" };
+            let stamp = 133_000_000_000_000_000 + (request.arrival - base).0 / 100;
+            let fields: Vec<&str> = row.trim_end().split(',').collect();
+            assert_eq!(fields[0], stamp.to_string(), "{row}");
+            assert_eq!((fields[3], fields[4]), (kind, (request.start.0 * 512).to_string().as_str()), "{row}");
+            assert_eq!(fields[5], request.bytes().0.to_string(), "{row}");
+            let response = request.response.map_or(0, |response| response.0 / 100);
+            assert_eq!(fields[6], response.to_string(), "{row}");
+        }
+    }
+
+    #[test]
+    fn the_postgres_capture_equals_its_derived_csv() {
+        let capture = "self-captured/pgbench_tpcb.loop-ext4.first400k.ftrace.txt.zst";
+        compare_with_derived(capture, "derived/pgbench_tpcb.msrfmt.csv.zst", [156_403, 0], 54.9);
+    }
+
+    #[test]
+    fn the_sqlite_capture_equals_its_derived_csv() {
+        let capture = "self-captured/sqlite_wal.loop-ext4.first300k.ftrace.txt.zst";
+        compare_with_derived(capture, "derived/sqlite_wal.msrfmt.csv.zst", [115_533, 54], 100.0);
     }
 }

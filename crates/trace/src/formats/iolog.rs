@@ -100,7 +100,9 @@ fn parse(version: Version, line: &[u8]) -> Result<Line<'_>, Unexpected> {
             end(&mut tokens)?;
             Ok(Line::Wait(span))
         }
-        b"wait" => Err(Unexpected::new("action", action, "no 'wait' in version 3: its lines have timestamps")),
+        b"wait" => {
+            Err(Unexpected::new("action", action, "no 'wait' in version 3: its lines have timestamps"))
+        }
         b"sync" | b"datasync" => Ok(Line::Sync),
         b"add" | b"open" | b"close" => {
             end(&mut tokens)?;
@@ -112,8 +114,11 @@ fn parse(version: Version, line: &[u8]) -> Result<Line<'_>, Unexpected> {
 
 #[cold]
 fn unknown_action(action: &[u8]) -> Unexpected {
-    let mut unexpected =
-        Unexpected::new("action", action, "read, write, sync, datasync, trim, wait (version 2), add, open, close");
+    let mut unexpected = Unexpected::new(
+        "action",
+        action,
+        "read, write, sync, datasync, trim, wait (version 2), add, open, close",
+    );
     if let Some(nearest) = names::nearest(&String::from_utf8_lossy(action), ACTIONS) {
         unexpected.found.push_str(&format!(" (did you mean '{nearest}'?)"));
     }
@@ -318,5 +323,123 @@ impl Writer for IologWriter {
             self.put(format_args!("{time} volume{volume} close\n"))?;
         }
         self.sink.flush().map_err(|source| TraceError::io(&self.path, source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use proptest::prelude::*;
+
+    const LOG: &[u8] = b"fio version 3 iolog\n22 f.dat add\n30 g.dat add\n184 f.dat open\n\
+        188 f.dat write 16187392 4096\r\n217 g.dat read 511 2\n300 f.dat sync 0 0\n301 f.dat trim 0 4096\n\n\
+        400 f.dat read 0 512\n500 f.dat close";
+
+    fn read_in(unit: TimeUnit, bytes: &[u8]) -> Result<Trace, TraceError> {
+        let options = ReadOptions { time_unit: Some(unit), ..ReadOptions::default() };
+        read_input(&FORMAT, Input::from_bytes("test", bytes.to_vec()), &options)
+    }
+
+    #[test]
+    fn version_3_is_in_microseconds_and_each_file_is_a_volume() {
+        let trace = read_bytes(&FORMAT, LOG).unwrap();
+        let mut second = Request::new(Ns(217_000), Lsn(0), 2, Direction::Read);
+        second.volume = 1;
+        let expected = [
+            Request::new(Ns(188_000), Lsn(31_616), 8, Direction::Write),
+            second,
+            Request::new(Ns(400_000), Lsn(0), 1, Direction::Read),
+        ];
+        assert_eq!(trace.requests, expected);
+        assert_eq!(trace.volumes, ["f.dat", "g.dat"]);
+        assert_eq!(trace.warnings.len(), 2, "{:?}", trace.warnings);
+        assert_eq!((FORMAT.detect)(LOG, true), Certainty::Certain);
+    }
+
+    #[test]
+    fn the_users_time_unit_wins() {
+        let trace = read_in(TimeUnit::Milliseconds, LOG).unwrap();
+        assert_eq!(trace.requests[0].arrival, Ns::from_millis(188));
+    }
+
+    #[test]
+    fn version_2_knows_no_time_but_its_waits() {
+        let log = b"fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a read 0 4096\n/dev/a wait 150 0\n\
+            /dev/a write 4096 4096\n/dev/a wait 50\n/dev/a read 0 512\n/dev/a close\n";
+        let trace = read_bytes(&FORMAT, log).unwrap();
+        assert_eq!(trace.requests.iter().map(|r| r.arrival.0).collect::<Vec<_>>(), [0, 150_000, 200_000]);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_with_what_is_allowed() {
+        for (line, complaint) in [
+            ("5 f raed 0 512", "action 'raed' (did you mean 'read'?)"),
+            ("5 f wait 100", "no 'wait' in version 3"),
+            ("f read 0 512", "timestamp 'f'"),
+            ("5 f read 0", "length ''"),
+            ("5 f read 0 0", "range"),
+            ("5 f read 18446744073709551615 1", "range"),
+            ("5 f read 0 512 7", "text '7'"),
+            ("18446744073709551615 f read 0 512", "time '"),
+        ] {
+            let log = format!("fio version 3 iolog\n{line}\n");
+            let error = read_bytes(&FORMAT, log.as_bytes()).unwrap_err().to_string();
+            assert!(error.starts_with("test:2: ") && error.contains(complaint), "{error}");
+        }
+        let error = read_bytes(&FORMAT, b"fio version 4 iolog\n").unwrap_err().to_string();
+        assert!(
+            error.contains("'fio version 4 iolog'") && error.contains("'fio version 3 iolog'"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn mutilated_logs_never_panic() {
+        mutilate(&FORMAT, LOG);
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            for header in ["", "fio version 2 iolog\n", "fio version 3 iolog\n"] {
+                let bytes = [header.as_bytes(), &bytes].concat();
+                let _ = (FORMAT.detect)(&bytes, true);
+                let _ = read_bytes(&FORMAT, &bytes);
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(
+            rows in proptest::collection::vec(
+                (0..1u64 << 50, 0..1u64 << 54, 1..=u32::MAX, any::<bool>(), 0..4u32), 0..40)
+        ) {
+            let requests: Vec<Request> = rows
+                .into_iter()
+                .map(|(us, start, sectors, write, volume)| {
+                    let direction = Direction::ALL[usize::from(write)];
+                    Request { volume, ..Request::new(Ns::from_micros(us), Lsn(start), sectors, direction) }
+                })
+                .collect();
+            let trace = read_bytes(&FORMAT, &write_all(&FORMAT, &requests).unwrap()).unwrap();
+            // Volumes are numbered anew, in order of appearance; their names tell the old number.
+            let renamed = trace.requests.iter().map(|request| {
+                let name = &trace.volumes[request.volume as usize];
+                Request { volume: name.trim_start_matches("volume").parse().unwrap(), ..*request }
+            });
+            prop_assert_eq!(renamed.collect::<Vec<_>>(), requests);
+        }
+    }
+
+    #[test]
+    fn the_shared_log_has_the_known_counts() {
+        let Some(trace) = read_shared(&FORMAT, "self-captured/fio-3.33.randrw.v3.iolog.zst", None) else {
+            return;
+        };
+        assert_eq!(trace.requests.len(), 15_925 + 6_635);
+        assert!((trace.write_percent() - 29.0).abs() < 0.5, "{}", trace.write_percent());
+        assert_eq!(trace.warnings, ["123 syncs skipped: the model has no such request"]);
+        // Nine seconds of fio: in milliseconds it would have been two and a half hours.
+        assert!((trace.span_seconds() - 8.98).abs() < 0.01, "{}", trace.span_seconds());
     }
 }

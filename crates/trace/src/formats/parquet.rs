@@ -20,7 +20,7 @@ use super::{Certainty, Format, ReadOptions, Reader, Writer};
 use crate::error::{Position, TraceError};
 use crate::input::Input;
 use columns::{Chunk, Columns};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
+use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
@@ -36,6 +36,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 mod columns;
+mod pages;
+#[cfg(test)]
+mod tests;
 
 /// Parquet with Planewise's columns.
 pub static FORMAT: Format = Format {
@@ -84,7 +87,15 @@ fn open(input: Input, _: &ReadOptions) -> Result<Box<dyn Reader>, TraceError> {
         return Err(TraceError::malformed(&path, Position::File, found, format!("{KEY} = {VERSION}")));
     }
     let columns = Columns::find(metadata.schema_descr(), &path)?;
-    Ok(Box::new(ParquetTrace { path, file, columns, next_group: 0, chunk: Chunk::default(), taken: 0, row: 0 }))
+    Ok(Box::new(ParquetTrace {
+        path,
+        file,
+        columns,
+        next_group: 0,
+        chunk: Chunk::default(),
+        taken: 0,
+        row: 0,
+    }))
 }
 
 struct ParquetTrace {
@@ -109,7 +120,8 @@ impl ParquetTrace {
             if self.next_group == self.file.num_row_groups() {
                 return Ok(false);
             }
-            let group = self.file.get_row_group(self.next_group).map_err(|error| failed(&self.path, error))?;
+            let group =
+                self.file.get_row_group(self.next_group).map_err(|error| failed(&self.path, error))?;
             self.columns.start_group(&*group, &self.path)?;
             self.next_group += 1;
         }
@@ -147,11 +159,9 @@ fn properties() -> Result<WriterProperties, ParquetError> {
         .set_created_by("planewise".to_owned())
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
         .set_key_value_metadata(Some(vec![KeyValue::new(KEY.to_owned(), VERSION.to_owned())]));
-    // Times grow: their differences are small. Addresses rarely repeat: a dictionary of them only costs.
+    // Times and addresses rarely repeat: a dictionary of them only costs.
     for name in ["arrival_ns", "response_ns", "lsn"] {
-        properties = properties
-            .set_column_dictionary_enabled(column(name), false)
-            .set_column_encoding(column(name), Encoding::DELTA_BINARY_PACKED);
+        properties = properties.set_column_dictionary_enabled(column(name), false);
     }
     Ok(properties.build())
 }
@@ -201,7 +211,8 @@ impl ParquetWriter {
         write_narrow(&mut group, rows.iter().map(|r| r.process as i32).collect())?;
         write_narrow(&mut group, rows.iter().map(|r| r.volume as i32).collect())?;
         let levels: Vec<i16> = rows.iter().map(|r| i16::from(r.response.is_some())).collect();
-        let responses: Vec<i64> = rows.iter().filter_map(|r| r.response).map(|response| response.0 as i64).collect();
+        let responses: Vec<i64> =
+            rows.iter().filter_map(|r| r.response).map(|response| response.0 as i64).collect();
         if let Some(mut column) = group.next_column()? {
             column.typed::<Int64Type>().write_batch(&responses, Some(&levels), None)?;
             column.close()?;

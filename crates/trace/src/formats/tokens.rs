@@ -150,7 +150,10 @@ mod tests {
     #[test]
     fn a_single_sign_is_accepted_only_as_a_token() {
         let mut tokens = Tokens::new(b" 12 + 8");
-        assert_eq!((tokens.token(), tokens.accept(b'+'), tokens.rest()), (b"12".as_slice(), true, b"8".as_slice()));
+        assert_eq!(
+            (tokens.token(), tokens.accept(b'+'), tokens.rest()),
+            (b"12".as_slice(), true, b"8".as_slice())
+        );
         assert!(!Tokens::new(b"+8").accept(b'+'));
     }
 }

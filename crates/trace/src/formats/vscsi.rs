@@ -102,7 +102,8 @@ fn detect(head: &[u8], whole: bool) -> Certainty {
         let records = head.chunks_exact(version.record_bytes());
         let cut = whole && !records.remainder().is_empty();
         let count = records.len();
-        let is_data = |record: &[u8]| matches!(command(u16_at(record, version.command_at())), Some(Command::Data(_)));
+        let is_data =
+            |record: &[u8]| matches!(command(u16_at(record, version.command_at())), Some(Command::Data(_)));
         if records.clone().all(|record| version.fits(record)) && records.clone().any(is_data) {
             // One record's version field could be chance; several cannot.
             return if count >= 4 && !cut { Certainty::Certain } else { Certainty::Possible };
@@ -198,7 +199,9 @@ impl Reader for Vscsi {
                     count += 1;
                 }
                 Ok(None) => self.others += 1,
-                Err((found, allowed)) => return Err(TraceError::malformed(&self.path, position, found, allowed)),
+                Err((found, allowed)) => {
+                    return Err(TraceError::malformed(&self.path, position, found, allowed));
+                }
             }
         }
         Ok(count)
@@ -242,7 +245,9 @@ impl Writer for VscsiWriter {
             ));
         }
         let Some(bytes) = request.sectors.checked_mul(SECTOR_BYTES as u32).filter(|bytes| *bytes > 0) else {
-            return Err(self.refuse(format!("a request of {} sectors", request.sectors), "1 to 8,388,607 sectors"));
+            return Err(
+                self.refuse(format!("a request of {} sectors", request.sectors), "1 to 8,388,607 sectors")
+            );
         };
         let code: u16 = match request.direction {
             Direction::Read => 0x28,
@@ -263,5 +268,131 @@ impl Writer for VscsiWriter {
 
     fn finish(mut self: Box<Self>) -> Result<(), TraceError> {
         self.sink.flush().map_err(|source| TraceError::io(&self.path, source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::*;
+    use super::*;
+    use proptest::prelude::*;
+
+    fn version_2(code: u16, bytes: u32, sector: u64, time: u64) -> Vec<u8> {
+        let mut record = Vec::new();
+        record.extend_from_slice(&code.to_le_bytes());
+        record.extend_from_slice(&0x0200u16.to_le_bytes());
+        [1, bytes, 1].iter().for_each(|word: &u32| record.extend_from_slice(&word.to_le_bytes()));
+        [sector, time, 9].iter().for_each(|word: &u64| record.extend_from_slice(&word.to_le_bytes()));
+        record
+    }
+
+    fn sample() -> Vec<Request> {
+        (0..5u64)
+            .map(|n| {
+                let direction = Direction::ALL[n as usize % 2];
+                Request::new(Ns::from_micros(n * 7), Lsn(n * 1_000_000_007), n as u32 + 1, direction)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn version_2_has_its_own_layout() {
+        let mut bytes = version_2(0x88, 513, 4096, 3);
+        bytes.extend(version_2(0x35, 0, 0, 4));
+        bytes.extend(version_2(0x0a, 512, 1, 5));
+        let trace = read_bytes(&FORMAT, &bytes).unwrap();
+        let expected = [
+            Request::new(Ns(3_000), Lsn(4096), 2, Direction::Read),
+            Request::new(Ns(5_000), Lsn(1), 1, Direction::Write),
+        ];
+        assert_eq!(trace.requests, expected);
+        assert_eq!(trace.warnings, ["1 SCSI commands other than reads and writes skipped"]);
+    }
+
+    #[test]
+    fn an_unknown_version_is_named() {
+        let mut bytes = write_all(&FORMAT, &sample()).unwrap();
+        bytes[15] = 7;
+        let error = read_bytes(&FORMAT, &bytes).unwrap_err().to_string();
+        assert!(error.contains("version 0x0700 at byte 14"), "{error}");
+    }
+
+    #[test]
+    fn a_record_that_is_wrong_is_named_by_its_byte() {
+        let good = write_all(&FORMAT, &sample()).unwrap();
+        for (place, value, complaint) in [
+            (32 + 15, 3, "test: byte 32: version 0x0300"),
+            (32 + 13, 1, "test: byte 32: SCSI command 0x012a"),
+            (32 + 31, 0xff, "test: byte 32: time"),
+        ] {
+            let mut bytes = good.clone();
+            bytes[place] = value;
+            let error = read_bytes(&FORMAT, &bytes).unwrap_err().to_string();
+            assert!(error.starts_with(complaint), "{error}");
+        }
+        assert!(read_bytes(&FORMAT, &good[..good.len() - 1]).unwrap_err().to_string().contains("byte 128"));
+        assert!(read_bytes(&FORMAT, b"").is_err());
+    }
+
+    #[test]
+    fn only_whole_records_of_one_version_are_certain() {
+        let bytes = write_all(&FORMAT, &sample()).unwrap();
+        assert_eq!((FORMAT.detect)(&bytes, true), Certainty::Certain);
+        assert_eq!((FORMAT.detect)(&bytes[..bytes.len() - 1], false), Certainty::Certain);
+        assert_eq!((FORMAT.detect)(&bytes[..bytes.len() - 1], true), Certainty::Possible);
+        assert_eq!((FORMAT.detect)(&bytes[..32], true), Certainty::Possible);
+        assert_eq!((FORMAT.detect)(&[0; 320], true), Certainty::No);
+    }
+
+    #[test]
+    fn a_second_volume_is_refused() {
+        let mut requests = sample();
+        requests[3].volume = 1;
+        let error = write_all(&FORMAT, &requests).unwrap_err().to_string();
+        assert!(error.contains("volume 1"), "{error}");
+    }
+
+    #[test]
+    fn mutilated_traces_never_panic() {
+        mutilate(&FORMAT, &write_all(&FORMAT, &sample()).unwrap());
+        mutilate(&FORMAT, &version_2(0x28, 512, 1, 5).repeat(5));
+    }
+
+    proptest! {
+        #[test]
+        fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = (FORMAT.detect)(&bytes, true);
+            let _ = read_bytes(&FORMAT, &bytes);
+        }
+
+        #[test]
+        fn what_is_written_is_read_back(
+            rows in proptest::collection::vec((0..1u64 << 50, 0..1u64 << 60, 1..8_388_608u32, any::<bool>()), 1..40)
+        ) {
+            let requests: Vec<Request> = rows
+                .into_iter()
+                .map(|(us, start, sectors, write)| {
+                    Request::new(Ns::from_micros(us), Lsn(start), sectors, Direction::ALL[usize::from(write)])
+                })
+                .collect();
+            let bytes = write_all(&FORMAT, &requests).unwrap();
+            prop_assert_eq!(read_bytes(&FORMAT, &bytes).unwrap().requests, requests);
+        }
+    }
+
+    #[test]
+    fn the_shared_trace_has_the_known_counts_and_survives_a_round_trip() {
+        let Some(trace) = read_shared(&FORMAT, "cloudphysics/cloudPhysicsIO.vscsi.zst", None) else { return };
+        assert_eq!(trace.requests.len(), 113_872);
+        assert!((trace.write_percent() - 58.7).abs() < 0.05, "{}", trace.write_percent());
+        assert!((trace.mean_kib(Direction::Read) - 37.4).abs() < 0.05, "{}", trace.mean_kib(Direction::Read));
+        assert!(
+            (trace.mean_kib(Direction::Write) - 35.2).abs() < 0.05,
+            "{}",
+            trace.mean_kib(Direction::Write)
+        );
+        assert!((trace.span_seconds() - 7_200.0).abs() < 1.0, "{}", trace.span_seconds());
+        let bytes = write_all(&FORMAT, &trace.requests).unwrap();
+        assert_eq!(read_bytes(&FORMAT, &bytes).unwrap().requests, trace.requests);
     }
 }

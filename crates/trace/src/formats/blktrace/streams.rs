@@ -74,7 +74,8 @@ impl Streams {
         }
         let name = path.file_name().and_then(|name| name.to_str()).and_then(split_name);
         if let (Some((base, _)), true) = (name, path.is_file()) {
-            let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            let folder =
+                path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             return Streams::from_folder(folder, Some(base));
         }
         let reader: Box<dyn Read + Send> = Box::new(input);
@@ -117,7 +118,8 @@ impl Streams {
         let streams = found
             .into_iter()
             .map(|Found { source: member, .. }| {
-                let slice = Slice { file: Arc::clone(&file), at: member.start, end: member.start + member.bytes };
+                let slice =
+                    Slice { file: Arc::clone(&file), at: member.start, end: member.start + member.bytes };
                 Stream::new(path.join(&member.name), Box::new(slice))
             })
             .collect();
@@ -166,7 +168,9 @@ fn sort_and_check<T>(path: &Path, found: &mut Vec<Found<T>>) -> Result<Vec<Strin
     if found.is_empty() {
         return Err(TraceError::malformed(path, Position::File, "no such file in it", allowed));
     }
-    if let Some(pair) = found.windows(2).find(|pair| pair[0].base == pair[1].base && pair[0].cpu == pair[1].cpu) {
+    if let Some(pair) =
+        found.windows(2).find(|pair| pair[0].base == pair[1].base && pair[0].cpu == pair[1].cpu)
+    {
         let found = format!("CPU {} of {} twice", pair[0].cpu, pair[0].base);
         return Err(TraceError::malformed(path, Position::File, found, allowed));
     }
@@ -211,10 +215,12 @@ impl Stream {
             TraceError::malformed(&self.path, Position::Byte(self.at), found, allowed)
         })?;
         let payload = u64::from(record.payload_bytes);
-        let skipped = io::copy(&mut (&mut self.reader).take(payload), &mut io::sink())
-            .map_err(|source| TraceError::io(&self.path, source))?;
-        if skipped < payload {
-            return Err(self.cut_short());
+        if payload > 0 {
+            let skipped = io::copy(&mut (&mut self.reader).take(payload), &mut io::sink())
+                .map_err(|source| TraceError::io(&self.path, source))?;
+            if skipped < payload {
+                return Err(self.cut_short());
+            }
         }
         self.head = Some((record, self.at));
         self.at += RECORD_BYTES as u64 + payload;

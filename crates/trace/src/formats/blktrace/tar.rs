@@ -40,8 +40,11 @@ impl Header {
     /// Reads a header block; `None` when it is none (wrong checksum or magic).
     pub fn parse(block: &[u8]) -> Option<Header> {
         let block: &[u8; BLOCK_BYTES as usize] = block.first_chunk()?;
-        let sum: u64 =
-            block.iter().enumerate().map(|(i, b)| if (148..156).contains(&i) { 32 } else { u64::from(*b) }).sum();
+        let sum: u64 = block
+            .iter()
+            .enumerate()
+            .map(|(i, b)| if (148..156).contains(&i) { 32 } else { u64::from(*b) })
+            .sum();
         if &block[257..262] != b"ustar" || octal(&block[148..156])? != sum {
             return None;
         }
@@ -82,7 +85,8 @@ fn size(field: &[u8]) -> Option<u64> {
 /// A header that is none, a member that runs past the end of the file, or a failure to read.
 pub(super) fn members(file: &File, path: &Path) -> Result<Vec<Member>, TraceError> {
     let length = file.metadata().map_err(|source| TraceError::io(path, source))?.len();
-    let wrong = |at, found: &str, allowed: &str| TraceError::malformed(path, Position::Byte(at), found, allowed);
+    let wrong =
+        |at, found: &str, allowed: &str| TraceError::malformed(path, Position::Byte(at), found, allowed);
     let mut members = Vec::new();
     let mut long_name = None;
     let mut at = 0;

@@ -27,13 +27,17 @@ fn two_cpus() -> [Vec<u8>; 2] {
 }
 
 fn expected() -> Vec<Request> {
-    [(10, 0, Direction::Read, Some(40)), (20, 16, Direction::Write, None), (30, 8, Direction::Write, Some(30))]
-        .map(|(time, start, direction, response)| {
-            let mut request = Request::new(Ns(time), Lsn(start), 8, direction);
-            (request.process, request.response) = (77, response.map(Ns));
-            request
-        })
-        .to_vec()
+    [
+        (10, 0, Direction::Read, Some(40)),
+        (20, 16, Direction::Write, None),
+        (30, 8, Direction::Write, Some(30)),
+    ]
+    .map(|(time, start, direction, response)| {
+        let mut request = Request::new(Ns(time), Lsn(start), 8, direction);
+        (request.process, request.response) = (77, response.map(Ns));
+        request
+    })
+    .to_vec()
 }
 
 #[test]
@@ -55,7 +59,8 @@ fn a_stream_a_file_its_folder_and_an_archive_tell_the_same() {
         assert_eq!(trace.volumes, ["8,16"]);
         assert_eq!(trace.warnings, warnings);
     }
-    let files = [("d/sda.blktrace.2", second.as_slice()), ("d/sda.blktrace.0", &first), ("d/sda.blktrace.3", b"")];
+    let files =
+        [("d/sda.blktrace.2", second.as_slice()), ("d/sda.blktrace.0", &first), ("d/sda.blktrace.3", b"")];
     let bytes = archive(&files);
     assert_eq!((FORMAT.detect)(&bytes, true), Certainty::Certain);
     assert_eq!(read_bytes(&FORMAT, &bytes).unwrap().requests, expected());

@@ -1,9 +1,10 @@
 //! The columns of a trace in a Parquet file: finding them, and decoding them some thousand rows at a time.
 
+use super::pages::CheckedPages;
 use super::{failed, request};
 use crate::error::{Position, TraceError};
 use parquet::basic::{ConvertedType, LogicalType, Type};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::SchemaDescriptor;
@@ -75,7 +76,8 @@ impl Columns {
     pub fn find(schema: &SchemaDescriptor, path: &Path) -> Result<Columns, TraceError> {
         let mut places = [None; 7];
         for (place, (name, physical)) in places.iter_mut().zip(EXPECTED) {
-            let column = schema.columns().iter().enumerate().find(|(_, column)| column.path().parts() == [name]);
+            let column =
+                schema.columns().iter().enumerate().find(|(_, column)| column.path().parts() == [name]);
             let Some((index, column)) = column else {
                 if name == EXPECTED[RESPONSE].0 {
                     continue;
@@ -88,40 +90,46 @@ impl Columns {
             let is_flat = column.max_rep_level() == 0 && column.max_def_level() <= 1;
             if column.physical_type() != physical || !is_flat {
                 let found = format!("column '{name}' of type {}", column.physical_type());
-                return Err(TraceError::malformed(path, Position::File, found, format!("{physical}, not nested")));
+                return Err(TraceError::malformed(
+                    path,
+                    Position::File,
+                    found,
+                    format!("{physical}, not nested"),
+                ));
             }
-            let is_unsigned = matches!(column.converted_type(), ConvertedType::UINT_32 | ConvertedType::UINT_64)
-                || matches!(column.logical_type_ref(), Some(LogicalType::Integer(integer)) if !integer.is_signed);
+            let is_unsigned = matches!(
+                column.converted_type(),
+                ConvertedType::UINT_32 | ConvertedType::UINT_64
+            ) || matches!(column.logical_type_ref(), Some(LogicalType::Integer(integer)) if !integer.is_signed);
             *place = Some(Place { index, is_nullable: column.max_def_level() == 1, is_unsigned });
         }
-        Ok(Columns { places, rows_left: 0, wide: Default::default(), narrow: Default::default(), direction: None })
+        Ok(Columns {
+            places,
+            rows_left: 0,
+            wide: Default::default(),
+            narrow: Default::default(),
+            direction: None,
+        })
     }
 
     /// Goes on to a row group.
     pub fn start_group(&mut self, group: &dyn RowGroupReader, path: &Path) -> Result<(), TraceError> {
         let rows = group.metadata().num_rows();
         self.rows_left = usize::try_from(rows).map_err(|_| {
-            TraceError::malformed(path, Position::File, format!("a row group of {rows} rows"), "0 rows or more")
+            TraceError::malformed(
+                path,
+                Position::File,
+                format!("a row group of {rows} rows"),
+                "0 rows or more",
+            )
         })?;
-        let reader = |place: Option<Place>| {
-            place.map(|place| group.get_column_reader(place.index).map_err(|error| failed(path, error))).transpose()
-        };
         for (slot, number) in self.wide.iter_mut().zip(WIDE) {
-            *slot = match reader(self.places[number])? {
-                Some(ColumnReader::Int64ColumnReader(reader)) => Some(reader),
-                _ => None,
-            };
+            *slot = self.places[number].map(|place| reader(group, place, path)).transpose()?;
         }
         for (slot, number) in self.narrow.iter_mut().zip(NARROW) {
-            *slot = match reader(self.places[number])? {
-                Some(ColumnReader::Int32ColumnReader(reader)) => Some(reader),
-                _ => None,
-            };
+            *slot = self.places[number].map(|place| reader(group, place, path)).transpose()?;
         }
-        self.direction = match reader(self.places[DIRECTION])? {
-            Some(ColumnReader::ByteArrayColumnReader(reader)) => Some(reader),
-            _ => None,
-        };
+        self.direction = self.places[DIRECTION].map(|place| reader(group, place, path)).transpose()?;
         Ok(())
     }
 
@@ -150,9 +158,10 @@ impl Columns {
 
     /// Signed columns are fine as long as nothing in them is negative.
     fn check_signs(&self, chunk: &Chunk, path: &Path) -> Result<(), TraceError> {
-        let wide = WIDE.into_iter().zip(&chunk.wide).map(|(number, values)| {
-            (number, values.values.iter().copied().find(|value| *value < 0))
-        });
+        let wide = WIDE
+            .into_iter()
+            .zip(&chunk.wide)
+            .map(|(number, values)| (number, values.values.iter().copied().find(|value| *value < 0)));
         let narrow = NARROW.into_iter().zip(&chunk.narrow).map(|(number, values)| {
             (number, values.values.iter().copied().find(|value| *value < 0).map(i64::from))
         });
@@ -173,11 +182,31 @@ impl Columns {
         match self.places[RESPONSE] {
             None => chunk.responses.resize(rows, None),
             Some(place) if place.is_nullable => {
-                chunk.responses.extend(responses.levels.iter().map(|level| if *level == 1 { values.next() } else { None }));
+                chunk.responses.extend(
+                    responses.levels.iter().map(|level| if *level == 1 { values.next() } else { None }),
+                );
             }
             Some(_) => chunk.responses.extend(values.map(Some)),
         }
     }
+}
+
+/// A reader of a column in a row group. The type was checked with the schema.
+fn reader<T: DataType>(
+    group: &dyn RowGroupReader,
+    place: Place,
+    path: &Path,
+) -> Result<ColumnReaderImpl<T>, TraceError> {
+    let chunk = group.metadata().column(place.index);
+    // The library asserts what a corrupt footer need not hold.
+    let start = chunk.dictionary_page_offset().unwrap_or(chunk.data_page_offset());
+    if start < 0 || chunk.compressed_size() < 0 || chunk.num_values() < 0 {
+        let found = "a column at a negative offset or of negative length";
+        return Err(TraceError::malformed(path, Position::File, found, "an uncorrupted Parquet file"));
+    }
+    let pages = group.get_column_page_reader(place.index).map_err(|error| failed(path, error))?;
+    let pages = CheckedPages::new(pages, T::get_physical_type(), place.is_nullable);
+    Ok(ColumnReaderImpl::new(chunk.column_descr_ptr(), Box::new(pages)))
 }
 
 /// Decodes exactly `rows` rows of a column.
