@@ -1,0 +1,221 @@
+//! The engine under its drivers: open loop, closed loop, merging, Little's law, same bytes for the same seed.
+
+mod common;
+
+use common::{device, pages, run};
+use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_sim::drivers::closed_loop::{self, Job, Pattern};
+use planewise_sim::drivers::replay::{ReplayOptions, replay};
+use planewise_sim::observers::invariants::Invariants;
+use planewise_sim::results::{RunResult, Status};
+use planewise_sim::{RunConfig, SimError, Simulator};
+use std::sync::atomic::AtomicBool;
+
+fn job(direction: Direction, depth: u32, requests: u64) -> Job {
+    Job {
+        pattern: Pattern::Random,
+        sectors: 8,
+        read_share: if direction == Direction::Read { 1.0 } else { 0.0 },
+        depth,
+        think_time: Ns::ZERO,
+        area_start: Lsn(0),
+        area_sectors: 8 * 4096,
+        requests,
+    }
+}
+
+fn closed(config: &RunConfig, jobs: &[Job]) -> Vec<planewise_sim::observers::Completion> {
+    let mut simulator = Simulator::new(config, Invariants::new()).unwrap();
+    let completions = closed_loop::run(&mut simulator, jobs, 7).unwrap();
+    simulator.observer().report().unwrap();
+    simulator.audit().unwrap();
+    completions
+}
+
+fn open(config: &RunConfig, requests: &[Request], warm_up: u64) -> Result<RunResult, SimError> {
+    let stop = AtomicBool::new(false);
+    let mut options = ReplayOptions { warm_up, stop: &stop, progress: &mut |_| {}, trace: "test" };
+    replay(config, &mut requests.iter().copied(), (), &mut options).map(|(result, ())| result)
+}
+
+#[test]
+fn a_job_of_depth_one_issues_its_next_request_when_one_completes_and_it_has_thought() {
+    let config = RunConfig::new(device(2, 2, 1, 1));
+    let mut job = job(Direction::Read, 1, 10);
+    job.think_time = Ns(5_000);
+    let completions = closed(&config, &[job]);
+    assert_eq!(completions.len(), 10);
+    for pair in completions.windows(2) {
+        assert_eq!(pair[1].request.arrival, pair[0].completed + Ns(5_000));
+        assert_eq!(pair[1].completed - pair[1].request.arrival, Ns(30_000 + 40_960));
+    }
+}
+
+#[test]
+fn a_job_keeps_its_depth_in_flight_and_deeper_is_faster_until_the_channel_is_full() {
+    let config = RunConfig::new(device(1, 8, 1, 1));
+    let makespan = |depth| {
+        let completions = closed(&config, &[job(Direction::Read, depth, 2000)]);
+        assert_eq!(completions.len(), 2000);
+        completions.iter().map(|completion| completion.completed).max().unwrap()
+    };
+    let (one, four, deep) = (makespan(1), makespan(4), makespan(64));
+    assert_eq!(one, Ns(2000 * (30_000 + 40_960)));
+    assert!(four < one && deep < four);
+    assert!(deep.0 >= 2000 * 40_960, "nothing is faster than the channel");
+    assert!(deep.0 < 2000 * 41_500, "and a deep queue fills it");
+}
+
+#[test]
+fn jobs_of_different_areas_and_patterns_run_side_by_side_and_finish() {
+    let config = RunConfig::new(device(2, 2, 2, 2));
+    let mut sequential = job(Direction::Write, 4, 500);
+    (sequential.pattern, sequential.area_start) = (Pattern::Sequential, Lsn(8 * 4096));
+    let mut strided = job(Direction::Read, 3, 300);
+    strided.pattern = Pattern::Strided(8 * 5);
+    let mut mixed = job(Direction::Read, 2, 200);
+    mixed.read_share = 0.5;
+    let completions = closed(&config, &[sequential, strided, mixed]);
+    let of = |process| completions.iter().filter(|completion| completion.request.process == process).count();
+    assert_eq!([of(0), of(1), of(2)], [500, 300, 200]);
+}
+
+#[test]
+fn littles_law_holds_on_an_open_loop_run() {
+    let config = RunConfig::new(device(2, 2, 1, 1));
+    let requests: Vec<Request> = (0..20_000u64)
+        .map(|n| Request::new(Ns(n * 500_000), Lsn(n * 7919 % 4096 * 8), 8, Direction::ALL[(n % 2) as usize]))
+        .collect();
+    let metrics = open(&config, &requests, 0).unwrap().metrics;
+    let expected = metrics.all.iops * metrics.all.latency_ns.mean / 1e9;
+    assert!((metrics.mean_queue_depth / expected - 1.0).abs() < 1e-9, "{} {expected}", metrics.mean_queue_depth);
+}
+
+#[test]
+fn a_full_queue_keeps_arrivals_outside_and_their_wait_counts() {
+    let mut config = RunConfig::new(device(1, 1, 1, 1));
+    config.queue_length = 1;
+    let metrics = open(&config, &pages(Direction::Read, 0..3), 0).unwrap().metrics;
+    let service = 30_000 + 40_960;
+    assert_eq!(metrics.read.waiting_ns.max, 2 * service);
+    assert_eq!(metrics.read.latency_ns.max, 3 * service);
+    assert_eq!(metrics.read.processing_ns.max, service);
+}
+
+#[test]
+fn utilization_tells_the_whole_run_from_the_time_with_requests_pending() {
+    // One page at a time on one of two chips, half of the time nothing at all.
+    let service = 30_000 + 40_960;
+    let config = RunConfig::new(device(1, 2, 1, 2));
+    let requests: Vec<Request> =
+        (0..1000u64).map(|n| Request::new(Ns(n * 2 * service), Lsn(0), 8, Direction::Read)).collect();
+    let utilization = open(&config, &requests, 0).unwrap().metrics.utilization;
+    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-3, "{found} {expected}");
+    close(utilization.chip.active, 0.5);
+    close(utilization.chip.wall, 0.25);
+    close(utilization.plane.active, 0.25);
+    close(utilization.channel.active, 40_960.0 / service as f64);
+}
+
+#[test]
+fn warm_up_requests_are_simulated_and_not_measured() {
+    let config = RunConfig::new(device(1, 1, 1, 1));
+    let requests: Vec<Request> = (0..100u64)
+        .map(|n| Request::new(Ns(n * 1_000_000), Lsn(n * 8), 8, if n < 60 { Direction::Write } else { Direction::Read }))
+        .collect();
+    let metrics = open(&config, &requests, 60).unwrap().metrics;
+    assert_eq!((metrics.requests.completed, metrics.requests.writes, metrics.flash.programs), (40, 0, 0));
+    assert_eq!(metrics.flash.reads, 40);
+    assert_eq!(metrics.read.latency_ns.max, 30_000 + 40_960);
+}
+
+#[test]
+fn conflict_requests_are_those_that_share_a_unit_with_one_in_the_queue_on_arrival() {
+    let config = RunConfig::new(device(4, 1, 1, 1));
+    // Units 0; 0 (conflicts); 1; and, after all is over, 0 again.
+    let mut requests = pages(Direction::Read, [0, 4, 1]);
+    requests.push(Request::new(Ns(1_000_000), Lsn(0), 8, Direction::Read));
+    let metrics = open(&config, &requests, 0).unwrap().metrics;
+    assert_eq!(metrics.conflict.read_share, 0.25);
+}
+
+#[test]
+fn adjacent_requests_merge_when_asked_and_each_completes_under_its_own_number() {
+    let mut profile = device(1, 1, 1, 1);
+    profile.interface.command_queue = "ncq:1".into();
+    let mut config = RunConfig::new(profile);
+    config.tunables.push(("merge".into(), "adjacent".into()));
+    // The first occupies the device; 10 and 11 merge behind, 9 in front, 20 stays alone, the write to 12 is another direction.
+    let mut requests = pages(Direction::Read, [0, 10, 11, 20, 9]);
+    requests.extend(pages(Direction::Write, [12]));
+    let completions = run(&config, &requests).unwrap();
+    let done = |sequence| completions.iter().find(|c| c.sequence == sequence).unwrap().completed;
+    assert_eq!(done(1), done(2));
+    assert_eq!(done(1), done(4));
+    assert!(done(3) > done(1) && done(5) > done(3));
+    let result = open(&config, &requests, 0).unwrap();
+    assert_eq!(result.metrics.requests.merged, 2);
+    assert_eq!(result.metrics.requests.completed, 6);
+}
+
+#[test]
+fn a_stopped_run_keeps_what_it_has_and_says_so() {
+    let config = RunConfig::new(device(1, 1, 1, 1));
+    let stop = AtomicBool::new(true);
+    let mut options = ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test" };
+    let mut source = pages(Direction::Read, (0..1000).cycle().take(100_000)).into_iter();
+    let (result, ()) = replay(&config, &mut source, (), &mut options).unwrap();
+    assert_eq!(result.status, Status::Interrupted);
+    assert!(result.metrics.requests.completed > 0);
+    assert_eq!(result.metrics.requests.completed, result.metrics.requests.submitted);
+}
+
+#[test]
+fn requests_that_cannot_be_are_refused_by_number() {
+    let config = RunConfig::new(device(1, 1, 1, 1));
+    let refused = |request: Request| open(&config, &[pages(Direction::Read, [0])[0], request], 0).unwrap_err().to_string();
+    let past = refused(Request::new(Ns(1), Lsn(1 << 40), 8, Direction::Read));
+    assert!(past.contains("request 2") && past.contains("--wrap"), "{past}");
+    assert!(refused(Request::new(Ns(1), Lsn(u64::MAX), 8, Direction::Read)).contains("past the end"));
+    assert!(refused(Request::new(Ns(1), Lsn(0), 0, Direction::Read)).contains("length 0"));
+    let order = open(&config, &[Request::new(Ns(5), Lsn(0), 8, Direction::Read), pages(Direction::Read, [0])[0]], 0);
+    assert!(order.unwrap_err().to_string().contains("before its predecessor"));
+}
+
+#[test]
+fn names_and_numbers_that_cannot_be_are_refused_with_what_is_allowed() {
+    let error = |change: &dyn Fn(&mut RunConfig)| {
+        let mut config = RunConfig::new(device(1, 1, 1, 1));
+        change(&mut config);
+        Simulator::new(&config, ()).err().expect("refused").to_string()
+    };
+    assert!(error(&|config| config.scheduler = "piqq".into()).contains("did you mean 'piq'"));
+    assert!(error(&|config| config.queue_length = 0).contains("1 to 4096"));
+    assert!(error(&|config| config.queue_length = 4097).contains("1 to 4096"));
+    assert!(error(&|config| config.told_units = Some(0)).contains("units"));
+    assert!(error(&|config| config.profile.translation.allocation = "cwdd".into()).contains("did you mean"));
+    assert!(error(&|config| config.profile.translation.gc = "tradtional".into()).contains("'traditional'"));
+    assert!(error(&|config| config.profile.interface.command_queue = "ncq:0".into()).contains("ncq:D"));
+    assert!(error(&|config| config.profile.interface.flash_scheduler = "lifo".into()).contains("fcfs"));
+    assert!(error(&|config| config.profile.translation.wear_levelling = "static".into()).contains("dynamic"));
+    assert!(error(&|config| config.tunables.push(("mrge".into(), "none".into()))).contains("did you mean 'merge'"));
+    assert!(error(&|config| config.tunables.push(("merge".into(), "yes".into()))).contains("none, adjacent"));
+    assert!(error(&|config| config.profile.geometry.channels = 0).contains("channels"));
+}
+
+#[test]
+fn a_tunable_out_of_range_names_scheduler_and_range() {
+    let mut config = RunConfig::new(device(1, 1, 1, 1));
+    config.scheduler = "piq+".into();
+    config.tunables.push(("write_wait_max_ns".into(), "-1".into()));
+    let error = Simulator::new(&config, ()).err().unwrap().to_string();
+    assert!(error.contains("piq+.write_wait_max_ns") && error.contains("whole number"), "{error}");
+}
+
+#[test]
+fn a_device_costs_at_most_ten_bytes_a_page() {
+    let profile = planewise_model::Profile::embedded("piq-128g").unwrap();
+    let pages = u64::from(profile.geometry.pages());
+    let simulator = Simulator::new(&RunConfig::new(profile), ()).unwrap();
+    assert!(simulator.table_bytes() <= 10 * pages, "{} bytes for {pages} pages", simulator.table_bytes());
+}

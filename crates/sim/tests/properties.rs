@@ -1,0 +1,135 @@
+//! Properties over random devices, schedulers and requests: every invariant holds on every run. Failing cases print their seed.
+
+mod common;
+
+use common::{device, run};
+use planewise_model::{AllocationOrder, Direction, Lsn, Ns, Request};
+use planewise_sim::{AdvancedUse, RunConfig, UnitLevel, host_sched};
+use proptest::prelude::*;
+
+fn any_config() -> impl Strategy<Value = RunConfig> {
+    let shape = (1u32..4, 1u32..4, 1u32..3, 1u32..4);
+    let names = (
+        prop::sample::select(host_sched::SCHEDULERS.iter().map(|entry| entry.name).collect::<Vec<_>>()),
+        prop::sample::select(planewise_sim::alloc::known()),
+        prop::sample::select(vec!["blocking", "ncq:1", "ncq:3", "ncq:32"]),
+        prop::sample::select(vec!["fcfs", "read-first", "out-of-order"]),
+        prop::sample::select(vec!["fresh", "filled", "aged:80/12/8"]),
+        prop::sample::select(vec!["none", "dynamic"]),
+    );
+    let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let numbers = (1u32..80, prop::option::of(1u32..40), prop::sample::select(vec![1u32, 3, 8]), 0u64..3000);
+    (shape, names, switches, numbers).prop_map(|(shape, names, switches, numbers)| {
+        let mut profile = device(shape.0, shape.1, shape.2, shape.3);
+        profile.geometry.blocks_per_plane = 24;
+        profile.geometry.pages_per_block = 7;
+        profile.geometry.page_bytes = 512 * numbers.2;
+        profile.timing.command_ns = numbers.3;
+        profile.translation.over_provisioning = 0.15;
+        profile.translation.allocation = names.1;
+        profile.translation.wear_levelling = names.5.into();
+        profile.interface.command_queue = names.2.into();
+        profile.interface.flash_scheduler = names.3.into();
+        profile.advanced_commands.multi_plane = switches.0;
+        profile.advanced_commands.die_interleave = switches.1;
+        profile.advanced_commands.copyback = switches.2;
+        profile.advanced_commands.copyback_same_parity = switches.3;
+        profile.advanced_commands.multi_plane_same_block = switches.4;
+        let mut config = RunConfig::new(profile);
+        config.scheduler = names.0.into();
+        config.condition = names.4.parse().unwrap();
+        config.level = if switches.5 { UnitLevel::Plane } else { UnitLevel::Chip };
+        config.advanced = if switches.0 { AdvancedUse::Auto } else { AdvancedUse::On };
+        config.queue_length = numbers.0;
+        config.told_units = numbers.1;
+        config
+    })
+}
+
+/// `(gap in us, start as a share of the device, sectors, is a write)`.
+fn any_requests() -> impl Strategy<Value = Vec<(u64, f64, u32, bool)>> {
+    prop::collection::vec((0u64..400, 0.0f64..1.0, 1u32..60, any::<bool>()), 1..400)
+}
+
+fn requests(config: &RunConfig, raw: &[(u64, f64, u32, bool)]) -> Vec<Request> {
+    let sectors = config.profile.user_capacity().0 / 512;
+    let mut arrival = 0;
+    raw.iter()
+        .map(|&(gap, place, length, write)| {
+            arrival += gap * 1000;
+            let length = u64::from(length).min(sectors);
+            let start = (place * (sectors - length) as f64) as u64;
+            let direction = if write { Direction::Write } else { Direction::Read };
+            Request::new(Ns(arrival), Lsn(start), length as u32, direction)
+        })
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_invariant_holds_whatever_the_device_the_scheduler_and_the_requests(
+        config in any_config(),
+        raw in any_requests(),
+    ) {
+        // `run` checks all invariants, audits the tables and counts completions.
+        let requests = requests(&config, &raw);
+        let completions = run(&config, &requests).unwrap();
+        let again = run(&config, &requests).unwrap();
+        prop_assert_eq!(completions, again, "same input, same output");
+    }
+
+    #[test]
+    fn first_fit_joins_the_oldest_batch_without_conflict(
+        units in 1u32..70,
+        queue in 1u32..200,
+        raw in prop::collection::vec((0u64..300, 1u32..9), 1..200),
+    ) {
+        // All reads arrive at once, so that the batches are those of plain first fit over sets, and leave in that order.
+        let mut profile = device(units, 1, 1, 1);
+        profile.interface.command_queue = "blocking".into();
+        let mut config = RunConfig::new(profile);
+        config.scheduler = "piq".into();
+        config.tunables.push(("barrier".into(), "complete".into()));
+        config.queue_length = queue;
+        let raw = &raw[..raw.len().min(queue as usize)];
+        let requests: Vec<Request> = raw
+            .iter()
+            .map(|&(page, pages)| Request::new(Ns::ZERO, Lsn(page * 8), pages * 8, Direction::Read))
+            .collect();
+        let mut batches: Vec<std::collections::BTreeSet<u64>> = Vec::new();
+        let mut expected = Vec::new();
+        for &(page, pages) in raw {
+            let touched: std::collections::BTreeSet<u64> =
+                (page..page + u64::from(pages)).map(|page| page % u64::from(units)).collect();
+            let fit = batches.iter().position(|batch| batch.is_disjoint(&touched)).unwrap_or_else(|| {
+                batches.push(Default::default());
+                batches.len() - 1
+            });
+            batches[fit].extend(touched);
+            expected.push(fit);
+        }
+        let completions = run(&config, &requests).unwrap();
+        let mut issues: Vec<Ns> = completions.iter().map(|completion| completion.issued).collect();
+        issues.sort();
+        issues.dedup();
+        prop_assert_eq!(issues.len(), batches.len(), "one instant of issue for each batch");
+        for completion in &completions {
+            let batch = issues.binary_search(&completion.issued).unwrap();
+            prop_assert_eq!(batch, expected[completion.sequence as usize], "request {}", completion.sequence);
+        }
+    }
+}
+
+#[test]
+fn all_24_static_orders_put_a_page_where_their_name_says() {
+    for order in AllocationOrder::all() {
+        let mut profile = device(2, 3, 2, 2);
+        profile.translation.allocation = order.to_string();
+        let config = RunConfig::new(profile);
+        let requests: Vec<Request> =
+            (0..200).map(|page| Request::new(Ns(page * 900_000), Lsn(page * 8), 8, Direction::Write)).collect();
+        run(&config, &requests).unwrap();
+    }
+}
