@@ -20,8 +20,7 @@ const OWN_FILES: [&str; 3] = ["config.toml", "results.json", "report.html"];
 
 /// Writes a run directory: the expanded setup, the results, the report and `extra` files by plain file name.
 ///
-/// Everything is written to `.<name>.partial` beside `dir` and renamed when it is on the disk, so that a directory under its
-/// own name is always whole. An empty directory may be there already; an earlier run only with [`Overwrite::EarlierRun`].
+/// An empty directory may be there already; an earlier run only with [`Overwrite::EarlierRun`].
 ///
 /// # Errors
 /// A place that is taken, a name that is none, or the operating system's refusal (no space, no permission, no such parent).
@@ -33,17 +32,60 @@ pub fn write_run_directory(
     overwrite: Overwrite,
 ) -> Result<(), ReportError> {
     check_extra_names(extra)?;
-    let place = Place::of(dir)?;
-    let replaces = check_free(&place.whole, overwrite)?;
-    let (config, json, html) = (config_toml(&results.setup), crate::json(results), crate::html(results));
-    let own = [config.as_bytes(), json.as_bytes(), html.as_bytes()];
-    let files: Vec<(&str, &[u8])> = OWN_FILES.into_iter().zip(own).chain(extra.iter().copied()).collect();
-    let written = fill(&place.partial, &files).and_then(|()| settle(&place, replaces));
-    if written.is_err() {
-        // The cause that matters is the first; a partial directory that cannot be removed still carries its telling name.
-        let _ = fs::remove_dir_all(&place.partial);
+    RunDirectory::create(dir, overwrite)?.finish(results, extra).map(|_| ())
+}
+
+/// A run directory being filled: large files go into [`RunDirectory::path`] while the runs go on.
+///
+/// Everything is written to `.<name>.partial` beside the directory and renamed when it is on the disk, so that a directory
+/// under its own name is always whole. Dropped unfinished, it leaves nothing.
+pub struct RunDirectory {
+    place: Place,
+    replaces: bool,
+    settled: bool,
+}
+
+impl RunDirectory {
+    /// Claims the place before the work that fills it: what would refuse the result refuses it now.
+    ///
+    /// # Errors
+    /// As [`write_run_directory`].
+    pub fn create(dir: &Path, overwrite: Overwrite) -> Result<RunDirectory, ReportError> {
+        let place = Place::of(dir)?;
+        let replaces = check_free(&place.whole, overwrite)?;
+        create_partial(&place.partial)?;
+        Ok(RunDirectory { place, replaces, settled: false })
     }
-    written
+
+    /// Where files are until [`RunDirectory::finish`] moves them all to their place.
+    pub fn path(&self) -> &Path {
+        &self.place.partial
+    }
+
+    /// Writes setup, results, report and `extra` files, and gives the directory its name. Returns whether it replaced an earlier run.
+    ///
+    /// # Errors
+    /// As [`write_run_directory`].
+    pub fn finish(mut self, results: &Results, extra: &[(&str, &[u8])]) -> Result<bool, ReportError> {
+        check_extra_names(extra)?;
+        let (config, json, html) = (config_toml(&results.setup), crate::json(results), crate::html(results));
+        let own = [config.as_bytes(), json.as_bytes(), html.as_bytes()];
+        for (name, bytes) in OWN_FILES.into_iter().zip(own).chain(extra.iter().copied()) {
+            write_file(&self.place.partial.join(name), bytes)?;
+        }
+        settle(&self.place, self.replaces)?;
+        self.settled = true;
+        Ok(self.replaces)
+    }
+}
+
+impl Drop for RunDirectory {
+    fn drop(&mut self) {
+        if !self.settled {
+            // The cause that matters was reported; a partial directory that cannot be removed still carries its telling name.
+            let _ = fs::remove_dir_all(&self.place.partial);
+        }
+    }
 }
 
 /// The setup as TOML: `[trace]`, `[options]` and the device profile under `[device]`.
@@ -142,8 +184,8 @@ fn is_run_directory(whole: &Path) -> bool {
         .is_ok_and(|signature| signature.generator.split_whitespace().next() == Some("planewise"))
 }
 
-/// Creates the partial directory with its files, all of them on the disk when it returns.
-fn fill(partial: &Path, files: &[(&str, &[u8])]) -> Result<(), ReportError> {
+/// Creates the partial directory.
+fn create_partial(partial: &Path) -> Result<(), ReportError> {
     let refused = |action| move |source| ReportError::Io { action, path: partial.to_owned(), source };
     if let Some(parent) = partial.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         fs::create_dir_all(parent).map_err(|source| ReportError::Io {
@@ -158,11 +200,7 @@ fn fill(partial: &Path, files: &[(&str, &[u8])]) -> Result<(), ReportError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(source) => return Err(refused("remove what an earlier run left")(source)),
     }
-    fs::create_dir(partial).map_err(refused("create the directory"))?;
-    for (name, bytes) in files {
-        write_file(&partial.join(name), bytes)?;
-    }
-    Ok(())
+    fs::create_dir(partial).map_err(refused("create the directory"))
 }
 
 fn write_file(path: &Path, bytes: &[u8]) -> Result<(), ReportError> {

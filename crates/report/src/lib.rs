@@ -18,7 +18,7 @@ pub mod single;
 pub mod summary;
 pub mod table;
 
-pub use directory::{Overwrite, write_run_directory};
+pub use directory::{Overwrite, RunDirectory, write_run_directory};
 pub use error::ReportError;
 pub use html::html;
 pub use json::json;
