@@ -78,7 +78,7 @@ fn other_devices_files_in_the_folder_do_not_mix_in() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("sda.blktrace.0"), &first).unwrap();
     fs::write(folder.path().join("sdb.blktrace.0"), &second).unwrap();
-    let input = Input::open(&folder.path().join("sda.blktrace.0")).unwrap();
+    let input = Input::open(folder.path().join("sda.blktrace.0")).unwrap();
     assert_eq!(read_input(&FORMAT, input, &ReadOptions::default()).unwrap().requests.len(), 2);
 }
 
