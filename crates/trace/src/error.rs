@@ -67,7 +67,12 @@ impl TraceError {
         found: impl Into<String>,
         allowed: impl Into<String>,
     ) -> TraceError {
-        TraceError::Malformed { file: file.to_owned(), position, found: found.into(), allowed: allowed.into() }
+        TraceError::Malformed {
+            file: file.to_owned(),
+            position,
+            found: found.into(),
+            allowed: allowed.into(),
+        }
     }
 
     /// A failure of the system underneath.

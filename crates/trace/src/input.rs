@@ -110,7 +110,8 @@ impl Input {
                 Ok(Input::over(path, Box::new(decoder), Kind::Stream))
             }
             Packing::Zstd => {
-                let decoder = zstd::stream::read::Decoder::new(source).map_err(|e| TraceError::io(&path, e))?;
+                let decoder =
+                    zstd::stream::read::Decoder::new(source).map_err(|e| TraceError::io(&path, e))?;
                 Ok(Input::over(path, Box::new(decoder), Kind::Stream))
             }
             Packing::Refused(what) => Err(TraceError::malformed(

@@ -7,3 +7,4 @@
 pub mod error;
 pub mod formats;
 pub mod input;
+mod text;

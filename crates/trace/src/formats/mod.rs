@@ -4,23 +4,35 @@
 //! tests. Parsers work on bytes, allocate nothing per record, accept CRLF and a missing newline at the end, and never
 //! panic on any input: every surprise is a [`TraceError`] with file, line (or byte), what was found and what is allowed.
 
+pub mod alibaba;
 pub mod blkparse;
 pub mod blktrace;
 mod block_events;
+pub mod cloudphysics;
+pub mod disksim;
 pub mod ftrace;
 pub mod iolog;
+mod lines;
+pub mod mqsim;
+pub mod msr;
 pub mod parquet;
 mod random_access;
+pub mod spc;
+pub mod ssdsim;
+pub mod systor;
+pub mod tencent;
 #[cfg(test)]
 mod testing;
-mod tokens;
+pub(crate) mod tokens;
 pub mod vscsi;
 
 use crate::error::TraceError;
 use crate::input::Input;
 use planewise_model::Request;
+use planewise_model::names::{self, UnknownName};
 use std::io::Write;
 use std::path::Path;
+use std::str::FromStr;
 
 /// The unit of the time stamps of formats that leave it open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +45,35 @@ pub enum TimeUnit {
     Milliseconds,
     /// Seconds.
     Seconds,
+}
+
+impl TimeUnit {
+    /// The names that `--time-unit` takes, from short to long.
+    pub const NAMES: [&'static str; 4] = ["ns", "us", "ms", "s"];
+
+    /// One unit in nanoseconds.
+    pub const fn nanoseconds(self) -> u64 {
+        match self {
+            TimeUnit::Nanoseconds => 1,
+            TimeUnit::Microseconds => 1_000,
+            TimeUnit::Milliseconds => 1_000_000,
+            TimeUnit::Seconds => 1_000_000_000,
+        }
+    }
+}
+
+impl FromStr for TimeUnit {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<TimeUnit, UnknownName> {
+        match name {
+            "ns" => Ok(TimeUnit::Nanoseconds),
+            "us" => Ok(TimeUnit::Microseconds),
+            "ms" => Ok(TimeUnit::Milliseconds),
+            "s" => Ok(TimeUnit::Seconds),
+            _ => Err(names::unknown("time unit", name, TimeUnit::NAMES)),
+        }
+    }
 }
 
 /// How sure a format is that bytes are its own.
@@ -119,6 +160,15 @@ pub struct Format {
 
 /// All formats, in the order in which help lists them.
 pub static FORMATS: &[&Format] = &[
+    &msr::FORMAT,
+    &spc::FORMAT,
+    &ssdsim::FORMAT,
+    &mqsim::FORMAT,
+    &disksim::FORMAT,
+    &cloudphysics::FORMAT,
+    &systor::FORMAT,
+    &tencent::FORMAT,
+    &alibaba::FORMAT,
     &vscsi::FORMAT,
     &blkparse::FORMAT,
     &blktrace::FORMAT,
@@ -126,3 +176,25 @@ pub static FORMATS: &[&Format] = &[
     &ftrace::FORMAT,
     &parquet::FORMAT,
 ];
+
+/// The format of a name.
+///
+/// # Errors
+/// There is none of that name; the error offers the nearest.
+pub fn by_name(name: &str) -> Result<&'static Format, UnknownName> {
+    let known = FORMATS.iter().map(|format| format.name);
+    let format = FORMATS.iter().copied().find(|format| format.name == name);
+    format.ok_or_else(|| names::unknown("trace format", name, known))
+}
+
+/// All requests in bytes of one format, as its reader gives them: absolute times, file order, the format's own options.
+/// Keeps everything in memory, which suits tests and fuzzing; [`crate::pipeline::Trace`] streams.
+///
+/// # Errors
+/// The first record that the format does not allow.
+pub fn parse_all(format: &Format, bytes: &[u8]) -> Result<Vec<Request>, TraceError> {
+    let mut reader = (format.open)(Input::from_bytes("bytes", bytes.to_vec()), &ReadOptions::default())?;
+    let mut requests = Vec::new();
+    while reader.read(&mut requests, 4096)? > 0 {}
+    Ok(requests)
+}

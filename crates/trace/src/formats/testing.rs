@@ -115,3 +115,60 @@ pub(crate) fn mutilate(format: &Format, bytes: &[u8]) {
         changed[place] = bytes[place];
     }
 }
+
+/// What is known of a shared trace, to the precision of its list.
+pub(crate) struct Expected {
+    requests: usize,
+    write_percent: f64,
+    read_kib: f64,
+    write_kib: f64,
+    span_seconds: f64,
+}
+
+impl Expected {
+    pub const fn new(
+        requests: usize,
+        write_percent: f64,
+        read_kib: f64,
+        write_kib: f64,
+        span_seconds: f64,
+    ) -> Expected {
+        Expected { requests, write_percent, read_kib, write_kib, span_seconds }
+    }
+
+    /// Compares in the digits that the list prints; sizes of 0 requests are not compared.
+    pub fn check(&self, trace: &Trace, name: &str) {
+        assert_eq!(trace.requests.len(), self.requests, "{name}");
+        let near = |found: f64, expected: f64, tolerance: f64, what: &str| {
+            assert!((found - expected).abs() <= tolerance, "{name}: {what} {found}, expected {expected}");
+        };
+        near(trace.write_percent(), self.write_percent, 0.06, "writes");
+        near(trace.mean_kib(Direction::Read), self.read_kib, 0.06, "read KiB");
+        near(trace.mean_kib(Direction::Write), self.write_kib, 0.06, "write KiB");
+        let digits = if self.span_seconds < 1.0 {
+            0.001
+        } else if self.span_seconds < 100.0 {
+            0.06
+        } else {
+            1.0
+        };
+        near(trace.span_seconds(), self.span_seconds, digits, "span");
+    }
+}
+
+/// Requests of several volumes at times that are multiples of `step_ns`, all different in every field.
+pub(crate) fn sample(count: u64, step_ns: u64) -> Vec<Request> {
+    (0..count)
+        .map(|n| Request {
+            process: n as u32 % 7,
+            volume: n as u32 % 5,
+            response: (n % 3 != 0).then_some(planewise_model::Ns(n * 100)),
+            ..Request::new(
+                planewise_model::Ns(n * n * step_ns),
+                planewise_model::Lsn(n * 104_729),
+                n as u32 % 1_000 + 1,
+                Direction::ALL[n as usize * 7 / 3 % 2],
+            )
+        })
+        .collect()
+}
