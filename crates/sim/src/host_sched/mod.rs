@@ -15,7 +15,7 @@ mod rws;
 mod separated;
 mod tunables;
 
-pub use tunables::{Tunable, TunableValues};
+pub use tunables::{Tunable, TunableKind, TunableValues};
 
 use crate::error::SimError;
 use crate::host::{Gate, HostQueue, QueuedRequest, Slot};
