@@ -189,15 +189,8 @@ impl<O: Observer> Simulator<O> {
             return;
         }
         let pages = PageRange::of(request, self.page_bytes);
-        let queued = QueuedRequest {
-            request: *request,
-            pages,
-            sequence,
-            entered: self.now,
-            issued: Ns::ZERO,
-            conflict: self.conflicts.enter(pages),
-            state: crate::host::State::Waiting,
-        };
+        let conflict = self.conflicts.enter(pages);
+        let queued = QueuedRequest::new(self.now, sequence, *request, pages, conflict);
         let slot = self.queue.enter(queued);
         if request.direction == Direction::Write {
             self.waiting_writes.push(sequence, slot);
@@ -279,8 +272,16 @@ impl<O: Observer> Simulator<O> {
     fn dispatch(&mut self) {
         self.wake = Ns::MAX;
         while self.queue.waiting() > 0 {
-            let gate = Gate { queue: &self.queue, device: &self.device, command_queue: self.command_queue };
-            match self.scheduler.dispatch(self.now, &gate) {
+            let (device, outstanding) = (&self.device, self.queue.outstanding());
+            let decision = match self.command_queue {
+                CommandQueue::Blocking => {
+                    let accepts = |queued: &QueuedRequest| device.is_free_for(queued.request.direction, queued.pages);
+                    self.scheduler.dispatch(self.now, &Gate::new(&self.queue, &accepts))
+                }
+                CommandQueue::Ncq(depth) if outstanding >= depth => Decision::Wait,
+                CommandQueue::Ncq(_) => self.scheduler.dispatch(self.now, &Gate::new(&self.queue, &|_| true)),
+            };
+            match decision {
                 Decision::Issue(slot) => self.issue(slot),
                 Decision::Wait => return,
                 Decision::WakeAt(at) => {

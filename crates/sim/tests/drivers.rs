@@ -84,7 +84,7 @@ fn jobs_of_different_areas_and_patterns_run_side_by_side_and_finish() {
 fn littles_law_holds_on_an_open_loop_run() {
     let config = RunConfig::new(device(2, 2, 1, 1));
     let requests: Vec<Request> = (0..20_000u64)
-        .map(|n| Request::new(Ns(n * 500_000), Lsn(n * 7919 % 4096 * 8), 8, Direction::ALL[(n % 2) as usize]))
+        .map(|n| Request::new(Ns(n * 4_000_000), Lsn(n * 7919 % 4096 * 8), 8, Direction::ALL[(n % 2) as usize]))
         .collect();
     let metrics = open(&config, &requests, 0).unwrap().metrics;
     let expected = metrics.all.iops * metrics.all.latency_ns.mean / 1e9;

@@ -5,9 +5,7 @@ mod queue;
 
 pub(crate) use conflicts::Conflicts;
 pub use queue::{HostQueue, QueuedRequest, Slot};
-pub(crate) use queue::{State, WaitingWrites};
-
-use crate::device::Device;
+pub(crate) use queue::WaitingWrites;
 
 /// The device's interface: when it takes another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,22 +48,20 @@ impl std::str::FromStr for CommandQueue {
 ///
 /// A real interface says no by keeping its ready line down (blocking) or by having no free tag (NCQ).
 pub struct Gate<'a> {
-    pub(crate) queue: &'a HostQueue,
-    pub(crate) device: &'a Device,
-    pub(crate) command_queue: CommandQueue,
+    queue: &'a HostQueue,
+    accepts: &'a dyn Fn(&QueuedRequest) -> bool,
 }
 
-impl Gate<'_> {
+impl<'a> Gate<'a> {
+    /// A gate in front of any device, simulated or real.
+    pub fn new(queue: &'a HostQueue, accepts: &'a dyn Fn(&QueuedRequest) -> bool) -> Gate<'a> {
+        Gate { queue, accepts }
+    }
+
     /// Whether the device takes the request in `slot` now.
     #[inline]
     pub fn accepts(&self, slot: Slot) -> bool {
-        match self.command_queue {
-            CommandQueue::Blocking => {
-                let queued = self.queue.get(slot);
-                self.device.is_free_for(queued.request.direction, queued.pages)
-            }
-            CommandQueue::Ncq(depth) => self.queue.outstanding() < depth,
-        }
+        (self.accepts)(self.queue.get(slot))
     }
 
     /// The I/O queue.

@@ -31,14 +31,21 @@ pub struct QueuedRequest {
     pub issued: Ns,
     /// Whether it met another request of the queue on a unit when it entered.
     pub conflict: bool,
-    pub(crate) state: State,
+    state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+enum State {
     Free,
     Waiting,
     Outstanding,
+}
+
+impl QueuedRequest {
+    /// A request that enters the queue at `now` as number `sequence`.
+    pub fn new(now: Ns, sequence: u64, request: Request, pages: PageRange, conflict: bool) -> QueuedRequest {
+        QueuedRequest { request, pages, sequence, entered: now, issued: Ns::ZERO, conflict, state: State::Waiting }
+    }
 }
 
 /// The bounded I/O queue. Waiting and outstanding requests both take a slot, as tags do in a kernel.
@@ -52,16 +59,11 @@ pub struct HostQueue {
 }
 
 impl HostQueue {
-    pub(crate) fn new(length: u32) -> HostQueue {
-        let empty = QueuedRequest {
-            request: Request::new(Ns::ZERO, Lsn(0), 1, Direction::Read),
-            pages: PageRange { first: 0, count: 1 },
-            sequence: 0,
-            entered: Ns::ZERO,
-            issued: Ns::ZERO,
-            conflict: false,
-            state: State::Free,
-        };
+    /// An empty queue of a number of slots.
+    pub fn new(length: u32) -> HostQueue {
+        let request = Request::new(Ns::ZERO, Lsn(0), 1, Direction::Read);
+        let pages = PageRange { first: 0, count: 1 };
+        let empty = QueuedRequest { state: State::Free, ..QueuedRequest::new(Ns::ZERO, 0, request, pages, false) };
         HostQueue {
             slots: vec![empty; length as usize],
             free: (0..length).rev().map(Slot).collect(),
@@ -100,21 +102,30 @@ impl HostQueue {
         self.waiting + self.outstanding
     }
 
+    /// Whether a slot is free.
     #[inline]
-    pub(crate) fn has_room(&self) -> bool {
+    pub fn has_room(&self) -> bool {
         !self.free.is_empty()
     }
 
+    /// Gives a request a slot.
+    ///
+    /// # Panics
+    /// When the queue is full.
     #[inline]
-    pub(crate) fn enter(&mut self, request: QueuedRequest) -> Slot {
+    pub fn enter(&mut self, request: QueuedRequest) -> Slot {
         let slot = self.free.pop().expect("the caller checked for room");
-        self.slots[slot.index()] = QueuedRequest { state: State::Waiting, ..request };
+        self.slots[slot.index()] = request;
         self.waiting += 1;
         slot
     }
 
+    /// Marks a waiting request as issued.
+    ///
+    /// # Panics
+    /// When the request is not waiting.
     #[inline]
-    pub(crate) fn issue(&mut self, slot: Slot, now: Ns) {
+    pub fn issue(&mut self, slot: Slot, now: Ns) {
         let queued = &mut self.slots[slot.index()];
         assert_eq!(queued.state, State::Waiting, "a scheduler issues each request once");
         queued.state = State::Outstanding;
@@ -123,8 +134,9 @@ impl HostQueue {
         self.outstanding += 1;
     }
 
+    /// Frees the slot of a request that completed, and returns the request.
     #[inline]
-    pub(crate) fn leave(&mut self, slot: Slot) -> QueuedRequest {
+    pub fn leave(&mut self, slot: Slot) -> QueuedRequest {
         let queued = self.slots[slot.index()];
         debug_assert_eq!(queued.state, State::Outstanding);
         self.slots[slot.index()].state = State::Free;

@@ -290,7 +290,6 @@ impl Observer for Invariants {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::State;
     use planewise_model::Lsn;
     use planewise_model::location::PageRange;
 
@@ -311,15 +310,8 @@ mod tests {
     }
 
     fn request(sequence: u64, direction: Direction) -> QueuedRequest {
-        QueuedRequest {
-            request: Request::new(Ns::ZERO, Lsn(0), 8, direction),
-            pages: PageRange { first: 0, count: 1 },
-            sequence,
-            entered: Ns::ZERO,
-            issued: Ns::ZERO,
-            conflict: false,
-            state: State::Waiting,
-        }
+        let request = Request::new(Ns::ZERO, Lsn(0), 8, direction);
+        QueuedRequest::new(Ns::ZERO, sequence, request, PageRange { first: 0, count: 1 }, false)
     }
 
     fn completion(sequence: u64, direction: Direction, issued: u64, completed: u64) -> Completion {

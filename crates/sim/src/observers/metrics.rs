@@ -38,13 +38,23 @@ impl Times {
         self.max = self.max.max(other.max);
     }
 
+    /// Values that occurred with the number of times at or below each, rising.
+    fn cumulative(&self) -> Vec<(u64, u64)> {
+        let mut sum = 0;
+        self.histogram
+            .iter_recorded()
+            .map(|step| {
+                sum += step.count_since_last_iteration();
+                // A bucket may end above the largest value in it.
+                (step.value_iterated_to().min(self.max), sum)
+            })
+            .collect()
+    }
+
     fn distribution(&self) -> Distribution {
-        let count = self.histogram.len();
-        if count == 0 {
-            return Distribution::default();
-        }
-        // A histogram's bucket may end above the largest value in it.
-        let at = |quantile: f64| self.histogram.value_at_quantile(quantile).min(self.max);
+        let cumulative = self.cumulative();
+        let Some(&(_, count)) = cumulative.last() else { return Distribution::default() };
+        let at = |quantile| cumulative[position(&cumulative, quantile)].0;
         Distribution {
             mean: self.sum as f64 / count as f64,
             p50: at(0.5),
@@ -58,26 +68,22 @@ impl Times {
 
     /// About 200 points: even steps of probability, finer towards the tail.
     fn cdf(&self) -> Vec<(u64, f64)> {
-        let count = self.histogram.len();
-        if count == 0 {
-            return Vec::new();
-        }
+        let cumulative = self.cumulative();
+        let Some(&(_, count)) = cumulative.last() else { return Vec::new() };
         let body = (1..=100).map(|percent| f64::from(percent) / 101.0);
         let tail = (0..100).map(|step| 1.0 - 0.01 * 10f64.powf(-f64::from(step) / 25.0));
-        let mut points: Vec<(u64, f64)> = Vec::with_capacity(201);
-        for quantile in body.chain(tail) {
-            let value = self.histogram.value_at_quantile(quantile).min(self.max);
-            if points.last().is_none_or(|&(last, _)| value > last) {
-                let share = self.histogram.count_between(0, value) as f64 / count as f64;
-                points.push((value, share.min(1.0)));
-            }
-        }
-        match points.last_mut() {
-            Some(last) if last.0 >= self.max => last.1 = 1.0,
-            _ => points.push((self.max, 1.0)),
-        }
-        points
+        let mut steps: Vec<usize> = body.chain(tail).map(|quantile| position(&cumulative, quantile)).collect();
+        steps.push(cumulative.len() - 1);
+        steps.dedup();
+        steps.iter().map(|&step| (cumulative[step].0, cumulative[step].1 as f64 / count as f64)).collect()
     }
+}
+
+/// The first value that at least a share `quantile` of all are at or below.
+fn position(cumulative: &[(u64, u64)], quantile: f64) -> usize {
+    let count = cumulative.last().map_or(0, |&(_, count)| count);
+    let rank = ((quantile * count as f64).ceil() as u64).clamp(1, count);
+    cumulative.partition_point(|&(_, below)| below < rank)
 }
 
 /// One direction.
