@@ -1,0 +1,150 @@
+//! The command line: one definition for parsing, help, man pages and completions.
+
+mod simulate;
+mod trace;
+
+pub use simulate::{CompareArguments, OutputArguments, RunArguments, SimulationArguments};
+pub use trace::{ReadArguments, TraceCommand};
+
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    the run failed: bad trace, free space exhausted
+  2    wrong command line or configuration
+  3    an invariant was violated (--check)
+  4    output cannot be written
+  130  interrupted by Ctrl-C: what was done until then is kept and marked";
+
+/// Finds, uses and schedules around the parallelism inside flash SSDs
+///
+/// Start with `planewise compare`: it replays a real trace of a database under six host schedulers on a
+/// simulated drive of 64 chips and writes a report.
+#[derive(Debug, Parser)]
+#[command(name = "planewise", version, after_help = EXIT_CODES, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]
+pub struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Commands of `planewise`.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run schemes side by side over one trace and compare them
+    Compare(CompareArguments),
+    /// Run one scheme over a trace and summarise it
+    Run(RunArguments),
+    /// Look at, convert, cut, stretch and make traces
+    #[command(subcommand)]
+    Trace(TraceCommand),
+    /// List, show and check device profiles
+    #[command(subcommand)]
+    Device(DeviceCommand),
+    /// List host schedulers and show their tunables
+    #[command(subcommand)]
+    Scheduler(SchedulerCommand),
+    /// Print a completion script for a shell
+    Completions(CompletionsArguments),
+    /// Write man pages
+    Man(ManArguments),
+}
+
+/// `planewise device …`
+#[derive(Debug, Subcommand)]
+pub enum DeviceCommand {
+    /// List the profiles that ship with the program
+    List,
+    /// Print a profile as TOML, with what follows from it
+    Show {
+        /// Name of a profile, or a TOML file
+        #[arg(value_name = "NAME|FILE")]
+        device: String,
+    },
+    /// Check a profile file; prints nothing but its name when all is well
+    Check {
+        /// TOML file
+        file: PathBuf,
+    },
+    /// Print the JSON Schema of profile files, for editors
+    Schema,
+}
+
+/// `planewise scheduler …`
+#[derive(Debug, Subcommand)]
+pub enum SchedulerCommand {
+    /// List host schedulers
+    List,
+    /// Show a scheduler's tunables: unit, default, range, and the source it follows
+    Show {
+        /// Name of a scheduler
+        name: String,
+    },
+}
+
+/// `planewise completions`
+#[derive(Debug, Args)]
+pub struct CompletionsArguments {
+    /// Which shell
+    #[arg(value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// `planewise man`
+#[derive(Debug, Args)]
+pub struct ManArguments {
+    /// Existing directory for one page per command; without it the main page goes to standard output
+    pub directory: Option<PathBuf>,
+}
+
+/// A seed in decimal or, after 0x, hexadecimal.
+fn seed(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| {
+        "allowed: a whole number from 0 to 18446744073709551615, or 0x and hexadecimal digits".to_owned()
+    })
+}
+
+/// A factor greater than 0.
+fn factor(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|factor: &f64| factor.is_finite() && *factor > 0.0)
+        .ok_or_else(|| "allowed: a number greater than 0, e.g. 0.5".to_owned())
+}
+
+/// A time unit by its usual abbreviation.
+fn time_unit(text: &str) -> Result<planewise_trace::formats::TimeUnit, String> {
+    use planewise_trace::formats::TimeUnit;
+    match text {
+        "ns" => Ok(TimeUnit::Nanoseconds),
+        "us" => Ok(TimeUnit::Microseconds),
+        "ms" => Ok(TimeUnit::Milliseconds),
+        "s" => Ok(TimeUnit::Seconds),
+        _ => Err("allowed: ns, us, ms, s".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_of_the_command_line_is_consistent() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn seeds_are_read_in_decimal_and_hexadecimal() {
+        assert_eq!(seed("7"), Ok(7));
+        assert_eq!(seed("0x504c414e45574953"), Ok(planewise_model::rng::DEFAULT_SEED));
+        assert!(seed("-1").is_err());
+        assert!(factor("nan").is_err() && factor("0").is_err() && factor("1e400").is_err());
+    }
+}

@@ -1,0 +1,189 @@
+//! `planewise trace` and how traces are read everywhere.
+
+use clap::{Args, Subcommand};
+use planewise_trace::formats::TimeUnit;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// How to read a trace: only what its content does not say for certain has to be given.
+#[derive(Clone, Debug, Default, Args)]
+pub struct ReadArguments {
+    /// Format of the trace (see `planewise trace formats`) [default: detected]
+    #[arg(long, value_name = "FORMAT", help_heading = "Reading")]
+    pub format: Option<String>,
+    /// Unit of the trace's time stamps, where its format leaves it open: ns, us, ms, s
+    #[arg(long, value_name = "UNIT", value_parser = super::time_unit, help_heading = "Reading")]
+    pub time_unit: Option<TimeUnit>,
+    /// Event that makes a request, in logs of several events per request: Q, D, C; issue, insert, complete
+    #[arg(long, value_name = "EVENT", help_heading = "Reading")]
+    pub event: Option<String>,
+    /// Take the requests of one volume (disk, ASU, LUN), by number or name [default: all]
+    #[arg(long, value_name = "VOLUME", help_heading = "Reading")]
+    pub volume: Option<String>,
+    /// Requests among which out-of-order time stamps are sorted; one further back is an error [default: 4096]
+    #[arg(long, value_name = "N", help_heading = "Reading")]
+    pub sort_window: Option<NonZeroUsize>,
+    /// Directory of downloaded volumes: --trace hm_0 then finds hm_0.csv, hm_0.csv.gz or hm_0.csv.zst in it
+    #[arg(long, value_name = "DIR", help_heading = "Reading")]
+    pub trace_dir: Option<PathBuf>,
+}
+
+/// `planewise trace …`
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Statistics of a trace: sizes, write ratio, working set, sequential share, bursts
+    Info(InfoArguments),
+    /// Write a trace in another format
+    Convert(ConvertArguments),
+    /// Keep a part of a trace: by time, by number of request, by address
+    Cut(CutArguments),
+    /// Multiply the arrival times of a trace by a factor
+    ScaleTime(ScaleTimeArguments),
+    /// Write a synthetic trace with the statistics of a published volume
+    Synth(SynthArguments),
+    /// List the formats that are read and written
+    Formats,
+    /// List the synthetic volumes
+    Volumes,
+}
+
+/// A trace to read.
+#[derive(Debug, Args)]
+pub struct TraceArguments {
+    /// A trace file, or a name as --trace of `planewise run` takes it
+    #[arg(value_name = "FILE|NAME")]
+    pub trace: String,
+    /// How to read it.
+    #[command(flatten)]
+    pub read: ReadArguments,
+    /// Read at most this many requests; synthetic volumes have this many [default: all; 1000000 of synthetic volumes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Reading")]
+    pub requests: Option<u64>,
+    /// Seed of synthetic volumes
+    #[arg(long, value_name = "SEED", value_parser = super::seed, default_value_t = planewise_model::rng::DEFAULT_SEED, help_heading = "Reading")]
+    pub seed: u64,
+    /// Nothing on standard error but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// A trace to write.
+#[derive(Debug, Args)]
+pub struct TargetArguments {
+    /// File to write; .gz and .zst compress
+    #[arg(value_name = "OUTPUT")]
+    pub target: PathBuf,
+    /// Format to write (see `planewise trace formats`) [default: by the extension, where that is certain; else the input's]
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<String>,
+    /// Replace the file when it exists
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// `planewise trace info`
+#[derive(Debug, Args)]
+pub struct InfoArguments {
+    /// What to read.
+    #[command(flatten)]
+    pub trace: TraceArguments,
+    /// Page size for the working set and updates, bytes: a multiple of 512
+    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
+    pub page_bytes: u32,
+    /// One JSON document instead of the table
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `planewise trace convert`
+#[derive(Debug, Args)]
+pub struct ConvertArguments {
+    /// What to read.
+    #[command(flatten)]
+    pub trace: TraceArguments,
+    /// What to write.
+    #[command(flatten)]
+    pub target: TargetArguments,
+}
+
+/// `planewise trace cut`
+#[derive(Debug, Args)]
+pub struct CutArguments {
+    /// What to read.
+    #[command(flatten)]
+    pub trace: TraceArguments,
+    /// What to write.
+    #[command(flatten)]
+    pub target: TargetArguments,
+    /// Keep arrivals from this time on, seconds since the trace's start
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Part")]
+    pub from: Option<planewise_model::Ns>,
+    /// Keep arrivals before this time, seconds since the trace's start
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Part")]
+    pub until: Option<planewise_model::Ns>,
+    /// Leave out this many requests at the beginning
+    #[arg(long, value_name = "N", help_heading = "Part")]
+    pub skip: Option<u64>,
+    /// Keep at most this many requests after that
+    #[arg(long, value_name = "N", help_heading = "Part")]
+    pub take: Option<u64>,
+    /// Keep requests that start at this sector (of 512 bytes) or behind it
+    #[arg(long, value_name = "SECTOR", help_heading = "Part")]
+    pub first_sector: Option<u64>,
+    /// Keep requests that start before this sector (of 512 bytes)
+    #[arg(long, value_name = "SECTOR", help_heading = "Part")]
+    pub end_sector: Option<u64>,
+}
+
+/// `planewise trace scale-time`
+#[derive(Debug, Args)]
+pub struct ScaleTimeArguments {
+    /// What to multiply arrival times by: 0.5 makes the trace twice as fast
+    #[arg(value_parser = super::factor)]
+    pub factor: f64,
+    /// What to read.
+    #[command(flatten)]
+    pub trace: TraceArguments,
+    /// What to write.
+    #[command(flatten)]
+    pub target: TargetArguments,
+}
+
+/// `planewise trace synth`
+#[derive(Debug, Args)]
+pub struct SynthArguments {
+    /// A volume (see `planewise trace volumes`), or a TOML file that describes one
+    #[arg(value_name = "NAME|FILE.toml")]
+    pub volume: String,
+    /// Requests to make
+    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    pub requests: u64,
+    /// Seed: same seed, same bytes
+    #[arg(long, value_name = "SEED", value_parser = super::seed, default_value_t = planewise_model::rng::DEFAULT_SEED)]
+    pub seed: u64,
+    /// File to write; .gz and .zst compress
+    #[arg(long, short, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Format to write [default: by the extension, where that is certain; else msr]
+    #[arg(long, value_name = "FORMAT")]
+    pub to: Option<String>,
+    /// Replace the file when it exists
+    #[arg(long)]
+    pub force: bool,
+    /// Nothing on standard error but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Seconds with up to nine digits behind the point, exactly.
+fn seconds(text: &str) -> Result<planewise_model::Ns, String> {
+    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let refused = || "allowed: seconds from 0 to 1000000000, with up to 9 digits behind the point".to_owned();
+    if whole.is_empty() || part.len() > 9 || !digits(whole) || !digits(part) {
+        return Err(refused());
+    }
+    let whole: u64 = whole.parse().ok().filter(|whole| *whole <= 1_000_000_000).ok_or_else(refused)?;
+    let part: u64 = format!("{part:0<9}").parse().map_err(|_| refused())?;
+    Ok(planewise_model::Ns(whole * 1_000_000_000 + part))
+}

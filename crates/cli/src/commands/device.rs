@@ -1,0 +1,72 @@
+//! `planewise device`: profiles of devices.
+
+use crate::arguments::DeviceCommand;
+use crate::failure::{Failure, Kind};
+use crate::{output, plan};
+use planewise_model::profile::EMBEDDED;
+use planewise_model::{Bytes, Profile};
+use std::path::Path;
+
+/// Lists, shows or checks profiles.
+///
+/// # Errors
+/// An unknown name, or a file that is wrong.
+pub fn execute(command: &DeviceCommand) -> Result<(), Failure> {
+    match command {
+        DeviceCommand::List => list(),
+        DeviceCommand::Show { device } => show(device),
+        DeviceCommand::Check { file } => check(file),
+        DeviceCommand::Schema => output::print(&format!("{:#}\n", Profile::json_schema().to_value())),
+    }
+}
+
+fn list() -> Result<(), Failure> {
+    let mut text = String::new();
+    let width = EMBEDDED.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    for (name, _) in EMBEDDED {
+        let profile = Profile::embedded(name)?;
+        text += &format!(
+            "{name:<width$}  {:>10}  {}\n",
+            profile.geometry.capacity().to_string(),
+            profile.description
+        );
+    }
+    output::print(&text)
+}
+
+fn show(device: &str) -> Result<(), Failure> {
+    let profile = plan::profile(device)?;
+    output::print(&format!("{}\n{}", facts(&profile), profile.to_toml()))
+}
+
+/// What follows from a profile, as TOML comments.
+fn facts(profile: &Profile) -> String {
+    let geometry = &profile.geometry;
+    let timing = &profile.timing;
+    let transfer = timing.transfer(geometry.page_bytes);
+    let stripe = Bytes(u64::from(geometry.planes()) * u64::from(geometry.page_bytes));
+    format!(
+        "# {}: {}\n# raw capacity {}, user capacity {} ({} pages of {})\n# {} chips, {} dies, {} planes; one page on each plane: {}\n# page transfer {transfer}, unloaded read {}, unloaded write {}\n",
+        profile.name,
+        profile.description,
+        geometry.capacity(),
+        profile.user_capacity(),
+        profile.user_pages(),
+        Bytes(u64::from(geometry.page_bytes)),
+        geometry.chips(),
+        geometry.dies(),
+        geometry.planes(),
+        stripe,
+        planewise_model::Ns(timing.command_ns) + timing.read_ns.of_page(0) + transfer,
+        planewise_model::Ns(timing.command_ns) + transfer + timing.program_ns.of_page(0),
+    )
+}
+
+fn check(file: &Path) -> Result<(), Failure> {
+    let name = file.display().to_string();
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| Failure::new(Kind::Usage, format!("{name}: {error}")))?;
+    let profile = Profile::parse(&text, &name)?;
+    plan::check_names(&profile).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    output::print(&format!("{name}: {} is a valid profile\n", profile.name))
+}

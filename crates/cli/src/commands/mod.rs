@@ -1,0 +1,10 @@
+//! One file per command.
+
+pub mod compare;
+pub mod completions;
+pub mod device;
+pub mod man;
+pub mod run;
+pub mod scheduler;
+mod simulate;
+pub mod trace;

@@ -1,0 +1,182 @@
+//! What `compare` and `run` share: claim the output, run the plan, write the run directory, print.
+
+use crate::arguments::{OutputArguments, SimulationArguments};
+use crate::execute::{self, Extras, Outcome};
+use crate::failure::{Failure, Kind};
+use crate::output::{self, WholeFile};
+use crate::plan::Plan;
+use crate::request_log;
+use crate::source::Source;
+use planewise_report::{Overwrite, RunDirectory, Style};
+use planewise_sim::results::{RESULTS_FORMAT, Results, Setup, Status, TraceSetup};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// Operations in a timeline at most: the viewer gets slow past a few million.
+const TIMELINE_OPERATIONS_MAX: u64 = 2_000_000;
+
+/// Runs a plan from claiming its directory to printing its results.
+///
+/// # Errors
+/// A place that cannot be written (found out first), a trace or run that fails, an invariant that is violated, Ctrl-C.
+pub fn simulate(
+    command: &str,
+    plan: &Plan,
+    arguments: &SimulationArguments,
+    timeline: Option<&Path>,
+    table: fn(&Results, Style) -> String,
+    stop: &AtomicBool,
+) -> Result<(), Failure> {
+    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, arguments.seed)?;
+    source.scale_time = arguments.scale_time;
+    source.wrap_sectors =
+        arguments.wrap.then(|| plan.profile.user_capacity().0 / planewise_model::SECTOR_BYTES);
+    check_warm_up(arguments.warmup, source.known_requests(), &source.place_name())?;
+    let format = source.open()?.format();
+    let setup = setup(plan, source.setup(format)?);
+    let (place, overwrite) = place(command, &arguments.output, &setup);
+    let directory = RunDirectory::create(&place, overwrite)?;
+    let timeline = timeline.map(|path| WholeFile::create(path, arguments.output.force)).transpose()?;
+    let (timeline_file, timeline_sink) = timeline.unzip();
+
+    let extras = Extras {
+        warm_up: arguments.warmup,
+        check: arguments.check,
+        request_log: arguments.request_log.then(|| directory.path()),
+        timeline: timeline_sink.map(|sink| (sink, TIMELINE_OPERATIONS_MAX)),
+        jobs: arguments.jobs,
+        quiet: arguments.output.quiet,
+    };
+    let outcome = execute::execute(plan, &source, extras, stop)?;
+    let status = execute::status(&outcome.runs, plan.configs.len());
+    if status == Status::Complete {
+        let submitted = outcome.runs.iter().map(|run| run.metrics.requests.submitted).max().unwrap_or(0);
+        if submitted == 0 && arguments.warmup > 0 {
+            check_warm_up(arguments.warmup, Some(0), &source.place_name())?;
+        }
+    }
+
+    if arguments.request_log {
+        request_log::join(directory.path(), outcome.runs.len())?;
+    }
+    if let Some(file) = timeline_file {
+        file.settle()?;
+    }
+    let note = note(&outcome, arguments.output.quiet);
+    let results = Results {
+        format: RESULTS_FORMAT,
+        generator: format!("planewise {}", env!("CARGO_PKG_VERSION")),
+        status,
+        setup,
+        baseline: 0,
+        runs: outcome.runs,
+    };
+    let replaced = directory.finish(&results, &[])?;
+    if !arguments.output.quiet {
+        note.iter().for_each(|line| eprintln!("note: {line}"));
+    }
+    print(&results, &arguments.output, table, &place, replaced)?;
+    match status {
+        Status::Complete => Ok(()),
+        Status::Interrupted => Err(Failure::interrupted(format!(
+            "interrupted: {} of {} runs are complete; what was done is kept and marked in {}",
+            results.runs.iter().filter(|run| run.status == Status::Complete).count(),
+            plan.configs.len(),
+            place.display()
+        ))),
+    }
+}
+
+fn setup(plan: &Plan, trace: TraceSetup) -> Setup {
+    Setup {
+        trace,
+        device_profile: plan.profile.to_toml(),
+        condition: plan.configs[0].condition.to_string(),
+        options: plan.options.clone(),
+        random_generator: planewise_model::rng::GENERATOR_NAME.to_owned(),
+    }
+}
+
+/// The run directory: as asked for, or one whose name follows from what is run, so that the same command finds its own place again.
+fn place(command: &str, output: &OutputArguments, setup: &Setup) -> (PathBuf, Overwrite) {
+    if let Some(directory) = &output.out {
+        let overwrite = if output.force { Overwrite::EarlierRun } else { Overwrite::Never };
+        return (directory.clone(), overwrite);
+    }
+    let identity = format!("{setup:?}");
+    let hash = blake3::hash(identity.as_bytes()).to_hex();
+    let device = planewise_model::Profile::parse(&setup.device_profile, "device").map(|profile| profile.name);
+    let words =
+        [command, &setup.trace.name, device.as_deref().unwrap_or("device"), &hash.as_str()[..8]].map(plain);
+    (Path::new("planewise-out").join(words.join("-")), Overwrite::EarlierRun)
+}
+
+/// A word for a directory's name: letters, digits, `_`, `.` and `+` stay; no leading dot.
+fn plain(word: &str) -> String {
+    let safe = |c: char| if c.is_alphanumeric() || "_.+-".contains(c) { c } else { '_' };
+    word.chars().map(safe).take(64).collect::<String>().trim_start_matches('.').to_owned()
+}
+
+fn check_warm_up(warm_up: u64, requests: Option<u64>, trace: &str) -> Result<(), Failure> {
+    match requests {
+        Some(0) => Err(Failure::usage(format!(
+            "warmup: found {warm_up}; allowed: fewer than the requests of {trace}, or nothing is measured"
+        ))),
+        Some(requests) if warm_up >= requests => Err(Failure::usage(format!(
+            "warmup: found {warm_up}; allowed: fewer than the {requests} requests of {trace}"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What the user should know besides the results.
+fn note(outcome: &Outcome, quiet: bool) -> Vec<String> {
+    if quiet {
+        return Vec::new();
+    }
+    let mut notes = outcome.warnings.clone();
+    if outcome.timeline_operations == Some(TIMELINE_OPERATIONS_MAX) {
+        notes.push(format!(
+            "the timeline ends after {TIMELINE_OPERATIONS_MAX} operations; --requests N makes a shorter run"
+        ));
+    }
+    notes
+}
+
+fn print(
+    results: &Results,
+    output: &OutputArguments,
+    table: fn(&Results, Style) -> String,
+    place: &Path,
+    replaced: bool,
+) -> Result<(), Failure> {
+    let replaced = if replaced { " (replaced the earlier run)" } else { "" };
+    let report = format!("Report: {}{replaced}", place.join("report.html").display());
+    if output.json {
+        output::print(&planewise_report::json(results))?;
+        if !output.quiet {
+            eprintln!("{report}");
+        }
+        return Ok(());
+    }
+    output::print(&format!("{}\n{report}\n", table(results, output::style())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_traces_become_one_plain_word_of_a_path() {
+        assert_eq!(plain("../../etc/passwd"), "_.._etc_passwd");
+        assert_eq!(plain("piq+ x"), "piq+_x");
+    }
+
+    #[test]
+    fn a_warm_up_that_leaves_nothing_is_refused() {
+        assert!(check_warm_up(10, Some(10), "t").is_err());
+        assert!(check_warm_up(9, Some(10), "t").is_ok());
+        assert_eq!(check_warm_up(9, None, "t").map_err(|failure| failure.kind), Ok(()));
+        assert_eq!(check_warm_up(1, Some(0), "t").unwrap_err().kind, Kind::Usage);
+    }
+}

@@ -1,0 +1,277 @@
+//! Runs a plan: all runs over one trace, as many at a time as there are cores, with the same results as one after the other.
+
+use crate::failure::{Failure, Kind};
+use crate::plan::Plan;
+use crate::progress::Progress;
+use crate::request_log::RequestLog;
+use crate::source::Source;
+use planewise_model::Request;
+use planewise_sim::drivers::replay::{ReplayOptions, RequestSource, replay};
+use planewise_sim::observers::invariants::Invariants;
+use planewise_sim::observers::timeline::Timeline;
+use planewise_sim::results::{RunResult, Status};
+use planewise_sim::{RunConfig, SimError};
+use rayon::prelude::*;
+use std::fs::File;
+use std::io::BufWriter;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Traces up to this many requests are decoded once and shared by all runs (48 bytes each); longer ones are streamed by each run.
+const SHARED_REQUESTS_MAX: usize = 4_000_000;
+
+/// What a command wants besides results.
+pub struct Extras<'a> {
+    /// Requests that are not measured.
+    pub warm_up: u64,
+    /// Check invariants.
+    pub check: bool,
+    /// Write the request log's parts to this directory.
+    pub request_log: Option<&'a Path>,
+    /// Write the timeline of the (one) run here: sink and most operations.
+    pub timeline: Option<(BufWriter<File>, u64)>,
+    /// Runs at a time; by cores and memory when not given.
+    pub jobs: Option<NonZeroUsize>,
+    /// Nothing on standard error.
+    pub quiet: bool,
+}
+
+/// What came of a plan.
+pub struct Outcome {
+    /// Finished or cut-short runs in the order of the plan; runs that never began are missing.
+    pub runs: Vec<RunResult>,
+    /// Name of the trace's format.
+    pub format: &'static str,
+    /// What to tell the user about the trace.
+    pub warnings: Vec<String>,
+    /// Operations that the timeline holds.
+    pub timeline_operations: Option<u64>,
+}
+
+/// Runs everything. After the first failure, runs behind the failed one are given up; the earliest failure is reported.
+///
+/// # Errors
+/// A trace or a run that fails, a violated invariant, a log that cannot be written.
+pub fn execute(
+    plan: &Plan,
+    source: &Source,
+    mut extras: Extras<'_>,
+    stop: &AtomicBool,
+) -> Result<Outcome, Failure> {
+    let requests = Requests::prepare(source, plan.configs.len(), stop)?;
+    let runs = plan.configs.len();
+    let total = requests.known.map(|known| known * runs as u64);
+    let shared = Shared {
+        source,
+        requests: &requests,
+        progress: Progress::new(total, extras.quiet),
+        stop,
+        first_failure: AtomicUsize::new(usize::MAX),
+        done: AtomicUsize::new(0),
+        runs,
+        timeline: Mutex::new(extras.timeline.take()),
+        timeline_operations: Mutex::new(None),
+        extras: &extras,
+    };
+    let jobs = extras.jobs.map_or_else(|| jobs(&plan.configs), NonZeroUsize::get).min(runs);
+    let results: Vec<Option<Result<RunResult, Failure>>> = if jobs <= 1 {
+        plan.configs.iter().enumerate().map(|(index, config)| shared.run(index, config)).collect()
+    } else {
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(jobs)
+            .build()
+            .map_err(|error| Failure::new(Kind::Run, format!("cannot start {jobs} threads: {error}")))?;
+        // One run a task, taken in order: long runs keep no short ones waiting behind them.
+        pool.install(|| {
+            plan.configs
+                .par_iter()
+                .enumerate()
+                .with_max_len(1)
+                .map(|(index, config)| shared.run(index, config))
+                .collect()
+        })
+    };
+    let mut finished = Vec::with_capacity(runs);
+    for result in results.into_iter().flatten() {
+        finished.push(result?);
+    }
+    let timeline_operations =
+        *shared.timeline_operations.lock().expect("no run panics while it holds the lock");
+    Ok(Outcome { runs: finished, format: requests.format, warnings: requests.warnings, timeline_operations })
+}
+
+/// The trace, decoded when it is short enough to be shared.
+struct Requests {
+    decoded: Option<Vec<Request>>,
+    format: &'static str,
+    known: Option<u64>,
+    warnings: Vec<String>,
+}
+
+impl Requests {
+    fn prepare(source: &Source, runs: usize, stop: &AtomicBool) -> Result<Requests, Failure> {
+        // Opened even when each run opens its own: a trace that cannot be read is known before anything else happens.
+        let mut stream = source.open()?;
+        let format = stream.format();
+        let known = source.known_requests();
+        let too_long = known.is_some_and(|known| known > SHARED_REQUESTS_MAX as u64);
+        if runs == 1 || too_long {
+            return Ok(Requests { decoded: None, format, known, warnings: Vec::new() });
+        }
+        let mut decoded = Vec::new();
+        while decoded.len() <= SHARED_REQUESTS_MAX {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::interrupted("interrupted while the trace was read: nothing was run"));
+            }
+            if stream.read(&mut decoded, 1 << 14)? == 0 {
+                let known = Some(decoded.len() as u64);
+                return Ok(Requests { decoded: Some(decoded), format, known, warnings: stream.warnings() });
+            }
+        }
+        Ok(Requests { decoded: None, format, known, warnings: Vec::new() })
+    }
+
+    fn open(&self, source: &Source) -> Result<Box<dyn RequestSource + '_>, Failure> {
+        match &self.decoded {
+            Some(requests) => Ok(Box::new(requests.iter().copied())),
+            None => Ok(Box::new(source.open()?)),
+        }
+    }
+}
+
+/// What all runs of a plan share.
+struct Shared<'a> {
+    source: &'a Source,
+    requests: &'a Requests,
+    progress: Progress,
+    stop: &'a AtomicBool,
+    /// Lowest index of a run that failed: those behind it need not go on.
+    first_failure: AtomicUsize,
+    done: AtomicUsize,
+    runs: usize,
+    timeline: Mutex<Option<(BufWriter<File>, u64)>>,
+    timeline_operations: Mutex<Option<u64>>,
+    extras: &'a Extras<'a>,
+}
+
+type Observers = (Option<Invariants>, (Option<RequestLog>, Option<Timeline<BufWriter<File>>>));
+
+impl Shared<'_> {
+    /// One run; nothing when it was not worth beginning.
+    fn run(&self, index: usize, config: &RunConfig) -> Option<Result<RunResult, Failure>> {
+        if self.given_up(index) {
+            return None;
+        }
+        let result = self.simulate(index, config);
+        if result.is_err() {
+            self.first_failure.fetch_min(index, Ordering::SeqCst);
+        }
+        let done = self.done.fetch_add(1, Ordering::SeqCst) + 1;
+        if self.runs > 1 {
+            self.progress.say(format!("({done} of {} runs done)", self.runs));
+        }
+        Some(result)
+    }
+
+    fn given_up(&self, index: usize) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.first_failure.load(Ordering::Relaxed) < index
+    }
+
+    fn simulate(&self, index: usize, config: &RunConfig) -> Result<RunResult, Failure> {
+        let mut requests = self.requests.open(self.source)?;
+        let stop = AtomicBool::new(false);
+        let mut before = 0;
+        let mut progress = |submitted: u64| {
+            self.progress.add(submitted - before);
+            before = submitted;
+            if self.given_up(index) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let mut options = ReplayOptions {
+            warm_up: self.extras.warm_up,
+            stop: &stop,
+            progress: &mut progress,
+            trace: &self.source.name,
+        };
+        let explain = |error: SimError| self.explain(config, error);
+        let timeline = self.timeline.lock().expect("no run panics while it holds the lock").take();
+        // Without observers the engine's hooks compile to nothing.
+        if !self.extras.check && self.extras.request_log.is_none() && timeline.is_none() {
+            return Ok(replay(config, &mut *requests, (), &mut options).map_err(explain)?.0);
+        }
+        let log =
+            self.extras.request_log.map(|directory| RequestLog::create(directory, index)).transpose()?;
+        let observers: Observers = (
+            self.extras.check.then(Invariants::new),
+            (log, timeline.map(|(sink, limit)| Timeline::new(sink, limit))),
+        );
+        let (mut result, (invariants, (log, timeline))) =
+            replay(config, &mut *requests, observers, &mut options).map_err(explain)?;
+        if let Some(invariants) = invariants {
+            result.invariants = invariants.report().map_err(|violation| {
+                Failure::new(
+                    Kind::Invariant,
+                    format!("{}: invariant violated: {violation}", config.scheduler),
+                )
+            })?;
+        }
+        if let Some(log) = log {
+            log.finish()?;
+        }
+        if let Some(timeline) = timeline {
+            let (_, operations) = timeline
+                .finish()
+                .map_err(|error| Failure::output(format!("timeline: cannot write: {error}")))?;
+            *self.timeline_operations.lock().expect("no run panics while it holds the lock") =
+                Some(operations);
+        }
+        Ok(result)
+    }
+
+    /// Errors of a run say which trace and which scheduler; those of the trace itself name it already.
+    fn explain(&self, config: &RunConfig, error: SimError) -> Failure {
+        let message = match &error {
+            SimError::Source(message) => message.clone(),
+            SimError::PastEnd { .. } | SimError::Empty { .. } | SimError::OutOfOrder { .. } => {
+                format!("{}: {error}", self.source.place_name())
+            }
+            SimError::SpaceExhausted { .. } | SimError::Stalled { .. } => {
+                format!("{}: {}: {error}", self.source.place_name(), config.scheduler)
+            }
+            _ => error.to_string(),
+        };
+        Failure::new(Failure::from(error).kind, message)
+    }
+}
+
+/// One run per core, but no more at a time than half of the available memory holds.
+fn jobs(configs: &[RunConfig]) -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let largest =
+        configs.iter().map(|config| u64::from(config.profile.geometry.pages()) * STATE_BYTES_PER_PAGE).max();
+    match (largest, available_memory()) {
+        (Some(largest), Some(available)) if largest > 0 => {
+            cores.min((available / 2 / largest).max(1) as usize)
+        }
+        _ => cores,
+    }
+}
+
+/// Upper bound of a device's state.
+const STATE_BYTES_PER_PAGE: u64 = 10;
+
+/// Bytes of memory that can be had without swapping, where the system says so.
+fn available_memory() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// Whether all runs of a plan are there and reached the end of the trace.
+pub fn status(runs: &[RunResult], planned: usize) -> Status {
+    let complete = runs.len() == planned && runs.iter().all(|run| run.status == Status::Complete);
+    if complete { Status::Complete } else { Status::Interrupted }
+}

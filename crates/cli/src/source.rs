@@ -1,0 +1,326 @@
+//! Where requests come from: the trace inside the program, a synthetic volume, or a file.
+
+use crate::arguments::ReadArguments;
+use crate::failure::{Failure, Kind};
+use crate::stub_synth::synth::{self, Generator, VolumeDescription};
+use crate::stub_synth::transform;
+use planewise_model::{Request, names};
+use planewise_sim::drivers::replay::RequestSource;
+use planewise_sim::results::TraceSetup;
+use planewise_trace::formats::{ReadOptions, TimeUnit};
+use planewise_trace::input::Input;
+use planewise_trace::pipeline::{Trace, TraceOptions};
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Name of the trace inside the program.
+pub const EMBEDDED: &str = "pgbench";
+static EMBEDDED_BYTES: &[u8] = include_bytes!("../../../assets/pgbench_tpcb.csv.zst");
+
+/// Requests of a synthetic volume when none are asked for.
+pub const SYNTHETIC_REQUESTS: u64 = 1_000_000;
+
+/// A trace chosen on the command line; can be opened any number of times.
+pub struct Source {
+    /// Short name for titles and directories.
+    pub name: String,
+    place: Place,
+    seed: u64,
+    limit: Option<u64>,
+    /// Folds addresses onto a device of so many sectors.
+    pub wrap_sectors: Option<u64>,
+    /// Multiplies arrival times.
+    pub scale_time: Option<f64>,
+}
+
+enum Place {
+    Embedded(TraceOptions),
+    Synthetic(Box<VolumeDescription>, String),
+    File(PathBuf, TraceOptions),
+}
+
+impl Source {
+    /// Finds a trace by name or path: the embedded one, a synthetic volume, a volume in `--trace-dir`, a file.
+    ///
+    /// # Errors
+    /// None of that name: the error offers the nearest.
+    pub fn find(
+        text: &str,
+        read: &ReadArguments,
+        requests: Option<u64>,
+        seed: u64,
+    ) -> Result<Source, Failure> {
+        let options = trace_options(read, requests);
+        let (name, place) = if let Some(path) = downloaded(text, read.trace_dir.as_deref())? {
+            (text.to_owned(), Place::File(path, options))
+        } else if text == EMBEDDED {
+            (text.to_owned(), Place::Embedded(options))
+        } else if let Ok(description) = synth::find(text) {
+            reject_reading_options(text, read)?;
+            let hashed = String::new();
+            (text.to_owned(), Place::Synthetic(Box::new(description), hashed))
+        } else if Path::new(text).exists() {
+            (short_name(Path::new(text)), Place::File(PathBuf::from(text), options))
+        } else {
+            return Err(unknown(text, read.trace_dir.as_deref()));
+        };
+        Ok(Source { name, place, seed, limit: requests, wrap_sectors: None, scale_time: None })
+    }
+
+    /// A described volume.
+    pub fn described(description: VolumeDescription, text: String, requests: u64, seed: u64) -> Source {
+        Source {
+            name: description.name.clone(),
+            place: Place::Synthetic(Box::new(description), text),
+            seed,
+            limit: Some(requests),
+            wrap_sectors: None,
+            scale_time: None,
+        }
+    }
+
+    /// Opens a stream of requests.
+    ///
+    /// # Errors
+    /// The file cannot be opened or its format cannot be told.
+    pub fn open(&self) -> Result<Stream, Failure> {
+        let origin = match &self.place {
+            Place::Embedded(options) => {
+                let input = Input::from_reader(EMBEDDED, Box::new(EMBEDDED_BYTES))?;
+                Origin::Trace(Box::new(Trace::from_input(input, options)?))
+            }
+            Place::File(path, options) => Origin::Trace(Box::new(Trace::open(path, options)?)),
+            Place::Synthetic(description, _) => Origin::Synthetic(Box::new(Generator::new(
+                description,
+                self.synthetic_requests(),
+                self.seed,
+            )?)),
+        };
+        Ok(Stream { origin, wrap_sectors: self.wrap_sectors, scale_time: self.scale_time })
+    }
+
+    fn synthetic_requests(&self) -> u64 {
+        self.limit.unwrap_or(SYNTHETIC_REQUESTS)
+    }
+
+    /// Number of requests, where it is known before reading.
+    pub fn known_requests(&self) -> Option<u64> {
+        matches!(self.place, Place::Synthetic(..)).then(|| self.synthetic_requests())
+    }
+
+    /// What results say about the trace, its content hash included.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn setup(&self, format: &str) -> Result<TraceSetup, Failure> {
+        let (source, hash) = match &self.place {
+            Place::Embedded(_) => ("embedded".to_owned(), blake3::hash(EMBEDDED_BYTES)),
+            Place::Synthetic(_, text) => {
+                let identity =
+                    format!("{text}\nrequests = {}\nseed = {}\n", self.synthetic_requests(), self.seed);
+                ("synthetic".to_owned(), blake3::hash(identity.as_bytes()))
+            }
+            Place::File(path, _) => (path.display().to_string(), hash_file(path)?),
+        };
+        Ok(TraceSetup {
+            name: self.name.clone(),
+            source,
+            format: format.to_owned(),
+            hash: hash.to_hex().to_string(),
+        })
+    }
+
+    /// Prefix for errors about this trace's requests.
+    pub fn place_name(&self) -> String {
+        match &self.place {
+            Place::File(path, _) => path.display().to_string(),
+            _ => self.name.clone(),
+        }
+    }
+}
+
+/// An opened trace.
+pub struct Stream {
+    origin: Origin,
+    wrap_sectors: Option<u64>,
+    scale_time: Option<f64>,
+}
+
+enum Origin {
+    Trace(Box<Trace>),
+    Synthetic(Box<Generator>),
+}
+
+impl Stream {
+    /// Name of the format.
+    pub fn format(&self) -> &'static str {
+        match &self.origin {
+            Origin::Trace(trace) => trace.format().name,
+            Origin::Synthetic(_) => "synthetic",
+        }
+    }
+
+    /// Names of volumes by number, where the trace names them.
+    pub fn volume_names(&self) -> &[String] {
+        match &self.origin {
+            Origin::Trace(trace) => trace.volume_names(),
+            Origin::Synthetic(_) => &[],
+        }
+    }
+
+    /// What the user should know about what was read.
+    pub fn warnings(&self) -> Vec<String> {
+        match &self.origin {
+            Origin::Trace(trace) => trace.warnings(),
+            Origin::Synthetic(_) => Vec::new(),
+        }
+    }
+
+    /// Appends up to `limit` requests; returns how many, 0 at the end.
+    ///
+    /// # Errors
+    /// What the trace's reader says.
+    pub fn read(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<usize, Failure> {
+        let first = batch.len();
+        let count = match &mut self.origin {
+            Origin::Trace(trace) => trace.next_batch(batch, limit)?,
+            Origin::Synthetic(generator) => generator.next_batch(batch, limit),
+        };
+        if let Some(factor) = self.scale_time {
+            transform::scale_time(&mut batch[first..], factor);
+        }
+        if let Some(sectors) = self.wrap_sectors {
+            transform::fold(&mut batch[first..], sectors);
+        }
+        Ok(count)
+    }
+}
+
+impl RequestSource for Stream {
+    fn next_batch(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<usize, String> {
+        self.read(batch, limit).map_err(|failure| failure.to_string())
+    }
+}
+
+/// The abbreviation of a time unit.
+pub fn unit_name(unit: TimeUnit) -> &'static str {
+    match unit {
+        TimeUnit::Nanoseconds => "ns",
+        TimeUnit::Microseconds => "us",
+        TimeUnit::Milliseconds => "ms",
+        TimeUnit::Seconds => "s",
+    }
+}
+
+fn trace_options(read: &ReadArguments, limit: Option<u64>) -> TraceOptions {
+    let mut options = TraceOptions {
+        format: read.format.clone(),
+        read: ReadOptions { time_unit: read.time_unit, event: read.event.clone() },
+        volume: read.volume.clone(),
+        limit,
+        ..TraceOptions::default()
+    };
+    if let Some(window) = read.sort_window {
+        options.sort_window = window.get();
+    }
+    options
+}
+
+/// A volume of `--trace-dir` by name.
+fn downloaded(name: &str, directory: Option<&Path>) -> Result<Option<PathBuf>, Failure> {
+    let Some(directory) = directory else { return Ok(None) };
+    if !directory.is_dir() {
+        return Err(Failure::usage(format!(
+            "trace-dir: found {}; allowed: a directory",
+            directory.display()
+        )));
+    }
+    let candidates =
+        ["csv", "csv.gz", "csv.zst"].map(|extension| directory.join(format!("{name}.{extension}")));
+    Ok(candidates.into_iter().find(|path| path.is_file()))
+}
+
+/// Options of reading say nothing about a volume that is made, not read.
+fn reject_reading_options(name: &str, read: &ReadArguments) -> Result<(), Failure> {
+    let given = [
+        ("format", read.format.is_some()),
+        ("time-unit", read.time_unit.is_some()),
+        ("event", read.event.is_some()),
+        ("volume", read.volume.is_some()),
+        ("sort-window", read.sort_window.is_some()),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => Err(Failure::usage(format!(
+            "--{option}: has no meaning for '{name}', a synthetic volume; it is for trace files"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// No trace of that name: offers the nearest of what there is.
+fn unknown(text: &str, directory: Option<&Path>) -> Failure {
+    let mut known: Vec<String> = vec![EMBEDDED.to_owned()];
+    known.extend(synth::VOLUMES.iter().map(|volume| volume.0.to_owned()));
+    if let Some(entries) = directory.and_then(|directory| std::fs::read_dir(directory).ok()) {
+        let mut found: Vec<String> = entries
+            .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+            .filter(|name| [".csv", ".csv.gz", ".csv.zst"].iter().any(|extension| name.ends_with(extension)))
+            .map(|name| short_name(Path::new(&name)))
+            .collect();
+        found.sort();
+        known.extend(found);
+    }
+    let nearest = names::nearest(text, known.iter().map(String::as_str))
+        .map(|name| format!(" (did you mean '{name}'?)"))
+        .unwrap_or_default();
+    Failure::usage(format!(
+        "trace '{text}': no such file, and no volume of that name{nearest}; allowed: a trace file, or one of {}",
+        known.join(", ")
+    ))
+}
+
+/// `hm_0` for `/traces/hm_0.csv.gz`.
+fn short_name(path: &Path) -> String {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let file = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_else(|| "trace".to_owned());
+    let packed = file.trim_end_matches(".gz").trim_end_matches(".zst");
+    match packed.rsplit_once('.') {
+        Some((stem, _)) if !stem.is_empty() => stem.to_owned(),
+        _ => packed.to_owned(),
+    }
+}
+
+/// Hash of a file's bytes as they are on the disk; of a folder, those of its files by name.
+fn hash_file(path: &Path) -> Result<blake3::Hash, Failure> {
+    let failed = |error: std::io::Error| Failure::new(Kind::Run, format!("{}: {error}", path.display()));
+    let mut hasher = blake3::Hasher::new();
+    if !path.is_dir() {
+        hash_into(&mut hasher, path).map_err(failed)?;
+        return Ok(hasher.finalize());
+    }
+    let mut files: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        files.push(entry.map_err(failed)?.path());
+    }
+    files.sort();
+    for file in files.iter().filter(|file| file.is_file()) {
+        hasher.update(file.file_name().unwrap_or_default().as_encoded_bytes());
+        hash_into(&mut hasher, file).map_err(failed)?;
+    }
+    Ok(hasher.finalize())
+}
+
+fn hash_into(hasher: &mut blake3::Hasher, path: &Path) -> std::io::Result<()> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(()),
+            count => hasher.update(&buffer[..count]),
+        };
+    }
+}
