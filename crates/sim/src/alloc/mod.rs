@@ -5,7 +5,9 @@
 //! | `cwdp` and the other 23 orders | fixed by the logical page number (TCAD paper, section II-A) |
 //! | `dynamic` | the next idle one, round robin in Channel-Chip-Die-Plane order |
 //! | `write-order` | the next one, whatever is written (Chen et al. 2016, section 5.4) |
+//! | `conflict-free` | an idle one, for reads as well: a bound that no device reaches (TCAD paper, section III) |
 
+mod conflict_free;
 mod dynamic;
 mod static_order;
 mod write_order;
@@ -32,6 +34,11 @@ pub trait Allocation: Send {
     /// interface that must wait until all of them are free. Returns false when any idle plane will do.
     fn would_touch(&self, first: Lpn, count: u32, stripe: &[u32], visit: &mut dyn FnMut(u32)) -> bool;
 
+    /// Whether reads, too, are served by whichever plane the policy gives: only for bounds.
+    fn redirects_reads(&self) -> bool {
+        false
+    }
+
     /// Whether a page stays on the plane that its number says.
     fn is_static(&self) -> bool {
         false
@@ -46,6 +53,7 @@ pub fn build(name: &str, geometry: &Geometry) -> Result<(Box<dyn Allocation>, Ve
     let cwdp = AllocationOrder::CWDP.stripe(geometry);
     match name {
         "dynamic" => Ok((Box::new(dynamic::Dynamic::default()), cwdp)),
+        "conflict-free" => Ok((Box::new(conflict_free::ConflictFree::default()), cwdp)),
         "write-order" => Ok((Box::new(write_order::WriteOrder::default()), cwdp)),
         _ => match name.parse::<AllocationOrder>() {
             Ok(order) => {
@@ -57,9 +65,9 @@ pub fn build(name: &str, geometry: &Geometry) -> Result<(Box<dyn Allocation>, Ve
     }
 }
 
-/// All names: the 24 static orders, `dynamic`, `write-order`.
+/// All names: the 24 static orders, `dynamic`, `write-order`, `conflict-free`.
 pub fn known() -> Vec<String> {
     let mut names: Vec<String> = AllocationOrder::all().iter().map(AllocationOrder::to_string).collect();
-    names.extend(["dynamic".to_owned(), "write-order".to_owned()]);
+    names.extend(["dynamic".to_owned(), "write-order".to_owned(), "conflict-free".to_owned()]);
     names
 }

@@ -245,7 +245,7 @@ impl Device {
         let ppn = Ppn(self.mapping.physical(self.transactions[first].lpn));
         debug_assert_ne!(ppn.0, NONE, "mapped pages stay mapped");
         let plane = self.planes.plane_of(ppn);
-        if plane != self.transactions[first].plane {
+        if plane != self.transactions[first].plane && !self.redirects_reads {
             // The page moved while the read waited: follow it.
             self.unload(self.transactions[first].plane);
             self.transactions[first].plane = plane;
@@ -359,7 +359,7 @@ impl Device {
         let found = match direction {
             Direction::Read => {
                 let ppn = Ppn(self.mapping.physical(self.transactions[index].lpn));
-                if self.planes.plane_of(ppn) != plane {
+                if self.planes.plane_of(ppn) != plane && !self.redirects_reads {
                     return false;
                 }
                 self.planes.offset_of(ppn)

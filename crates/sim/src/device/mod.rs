@@ -55,6 +55,10 @@ pub(crate) struct Device {
     mapping: Mapping,
     planes: Planes,
     allocation: Box<dyn Allocation>,
+    /// Pages stay where their number says, and nobody asks which planes are idle.
+    static_allocation: bool,
+    /// Reads are served by any idle plane: a bound, not a device.
+    redirects_reads: bool,
     stripe: Vec<u32>,
     position_of_plane: Vec<u32>,
     collector: Box<dyn Collector>,
@@ -66,7 +70,7 @@ pub(crate) struct Device {
     /// Unfinished transactions by plane, and by executor (a collection counts as one).
     plane_load: Vec<u32>,
     executor_load: Vec<u32>,
-    /// One bit for each stripe position: the executor of its plane has no load.
+    /// One bit for each stripe position: the executor of its plane has no load. Kept unless allocation is static.
     idle: Vec<u64>,
     /// Executors that may be able to start something.
     kicks: Vec<u32>,
@@ -112,6 +116,8 @@ impl Device {
             planes_per_executor: geometry.planes() / executors,
             mapping,
             planes,
+            static_allocation: allocation.is_static(),
+            redirects_reads: allocation.redirects_reads(),
             allocation,
             position_of_plane,
             collector,
@@ -164,8 +170,11 @@ impl Device {
     /// Whether all units that a request touches are free: when a blocking interface takes it.
     pub(crate) fn is_free_for(&self, direction: Direction, pages: PageRange) -> bool {
         let first = Lpn(pages.first as u32);
-        let mut free = true;
-        if direction == Direction::Write || self.allocation.is_static() {
+        if self.static_allocation {
+            return self.stripe_is_free(pages);
+        }
+        if direction == Direction::Write || self.redirects_reads {
+            let mut free = true;
             let known = self.allocation.would_touch(first, pages.count, &self.stripe, &mut |plane| {
                 free &= !self.is_busy(plane);
             });
@@ -175,6 +184,20 @@ impl Device {
             let ppn = self.mapping.physical(Lpn(page));
             ppn == NONE || !self.is_busy(self.planes.plane_of(Ppn(ppn)))
         })
+    }
+
+    fn stripe_is_free(&self, pages: PageRange) -> bool {
+        let mut position = (pages.first % self.stripe.len() as u64) as usize;
+        for _ in 0..pages.count.min(self.stripe.len() as u32) {
+            if self.is_busy(self.stripe[position]) {
+                return false;
+            }
+            position += 1;
+            if position == self.stripe.len() {
+                position = 0;
+            }
+        }
+        true
     }
 
     /// Whether the smallest parallel unit around a plane has anything to do.
@@ -211,7 +234,8 @@ impl Device {
                         // Nothing in flash to read: the controller answers with zeros.
                         continue;
                     }
-                    self.transaction(context.now, slot, lpn, Kind::Read, self.planes.plane_of(Ppn(ppn)), covered)
+                    let plane = self.read_plane(lpn, Ppn(ppn));
+                    self.transaction(context.now, slot, lpn, Kind::Read, plane, covered)
                 }
                 Direction::Write => self.write_transaction(context.now, slot, lpn, covered),
             };
@@ -229,7 +253,7 @@ impl Device {
         if covered < self.sectors_per_page && self.read_modify_write {
             let ppn = self.mapping.physical(lpn);
             if ppn != NONE {
-                let plane = self.planes.plane_of(Ppn(ppn));
+                let plane = self.read_plane(lpn, Ppn(ppn));
                 let missing = self.sectors_per_page - covered;
                 return self.transaction(now, slot, lpn, Kind::ReadForWrite, plane, missing);
             }
@@ -251,6 +275,12 @@ impl Device {
             next: transaction::NIL,
             kind,
         }
+    }
+
+    /// The plane that a read of a mapped page goes to.
+    #[inline]
+    fn read_plane(&mut self, lpn: Lpn, ppn: Ppn) -> u32 {
+        if self.redirects_reads { self.allocate(lpn) } else { self.planes.plane_of(ppn) }
     }
 
     /// The plane for a write of `lpn`.
@@ -298,7 +328,7 @@ impl Device {
     #[inline]
     fn load_executor(&mut self, executor: u32) {
         self.executor_load[executor as usize] += 1;
-        if self.executor_load[executor as usize] == 1 {
+        if self.executor_load[executor as usize] == 1 && !self.static_allocation {
             self.flip_idle(executor);
         }
     }
@@ -306,7 +336,7 @@ impl Device {
     #[inline]
     fn unload_executor(&mut self, executor: u32) {
         self.executor_load[executor as usize] -= 1;
-        if self.executor_load[executor as usize] == 0 {
+        if self.executor_load[executor as usize] == 0 && !self.static_allocation {
             self.flip_idle(executor);
         }
     }
