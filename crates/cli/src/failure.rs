@@ -5,6 +5,7 @@ use planewise_model::names::UnknownName;
 use planewise_report::ReportError;
 use planewise_sim::SimError;
 use planewise_trace::error::TraceError;
+use planewise_trace::synth::SynthError;
 use std::fmt;
 
 /// A failure: one line for the user and an exit code.
@@ -86,6 +87,12 @@ impl From<SimError> for Failure {
             _ => Kind::Run,
         };
         Failure::new(kind, error)
+    }
+}
+
+impl From<SynthError> for Failure {
+    fn from(error: SynthError) -> Failure {
+        Failure::usage(error)
     }
 }
 

@@ -12,7 +12,7 @@ mod plan;
 mod progress;
 mod request_log;
 mod source;
-mod stub_synth;
+mod transform;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

@@ -225,7 +225,7 @@ fn options(
         ("time-unit", read.time_unit.map(crate::source::unit_name).unwrap_or_default().to_owned()),
         ("event", text(&read.event)),
         ("volume", text(&read.volume)),
-        ("sort-window", optional(read.sort_window.map(|window| window.get() as u64))),
+        ("sort-window", optional(read.sort_window.map(|window| window as u64))),
         ("trace-dir", read.trace_dir.as_ref().map(|dir| dir.display().to_string()).unwrap_or_default()),
         ("requests", optional(arguments.requests)),
         ("warmup", arguments.warmup.to_string()),

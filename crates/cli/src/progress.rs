@@ -50,8 +50,15 @@ impl Progress {
     }
 }
 
+impl Progress {
+    /// Takes the bar off the terminal.
+    pub fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.bar.finish_and_clear();
+        self.end();
     }
 }

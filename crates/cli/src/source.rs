@@ -2,14 +2,14 @@
 
 use crate::arguments::ReadArguments;
 use crate::failure::{Failure, Kind};
-use crate::stub_synth::synth::{self, Generator, VolumeDescription};
-use crate::stub_synth::transform;
+use crate::transform;
 use planewise_model::{Request, names};
 use planewise_sim::drivers::replay::RequestSource;
 use planewise_sim::results::TraceSetup;
 use planewise_trace::formats::{ReadOptions, TimeUnit};
 use planewise_trace::input::Input;
 use planewise_trace::pipeline::{Trace, TraceOptions};
+use planewise_trace::synth::{self, Generator, VolumeDescription};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ pub struct Source {
 
 enum Place {
     Embedded(TraceOptions),
-    Synthetic(Box<VolumeDescription>, String),
+    Synthetic(Box<VolumeDescription>),
     File(PathBuf, TraceOptions),
 }
 
@@ -56,28 +56,15 @@ impl Source {
             (text.to_owned(), Place::File(path, options))
         } else if text == EMBEDDED {
             (text.to_owned(), Place::Embedded(options))
-        } else if let Ok(description) = synth::find(text) {
+        } else if let Some(description) = description(text)? {
             reject_reading_options(text, read)?;
-            let hashed = String::new();
-            (text.to_owned(), Place::Synthetic(Box::new(description), hashed))
+            (description.name.clone(), Place::Synthetic(Box::new(description)))
         } else if Path::new(text).exists() {
             (short_name(Path::new(text)), Place::File(PathBuf::from(text), options))
         } else {
             return Err(unknown(text, read.trace_dir.as_deref()));
         };
         Ok(Source { name, place, seed, limit: requests, wrap_sectors: None, scale_time: None })
-    }
-
-    /// A described volume.
-    pub fn described(description: VolumeDescription, text: String, requests: u64, seed: u64) -> Source {
-        Source {
-            name: description.name.clone(),
-            place: Place::Synthetic(Box::new(description), text),
-            seed,
-            limit: Some(requests),
-            wrap_sectors: None,
-            scale_time: None,
-        }
     }
 
     /// Opens a stream of requests.
@@ -91,7 +78,7 @@ impl Source {
                 Origin::Trace(Box::new(Trace::from_input(input, options)?))
             }
             Place::File(path, options) => Origin::Trace(Box::new(Trace::open(path, options)?)),
-            Place::Synthetic(description, _) => Origin::Synthetic(Box::new(Generator::new(
+            Place::Synthetic(description) => Origin::Synthetic(Box::new(Generator::new(
                 description,
                 self.synthetic_requests(),
                 self.seed,
@@ -116,7 +103,8 @@ impl Source {
     pub fn setup(&self, format: &str) -> Result<TraceSetup, Failure> {
         let (source, hash) = match &self.place {
             Place::Embedded(_) => ("embedded".to_owned(), blake3::hash(EMBEDDED_BYTES)),
-            Place::Synthetic(_, text) => {
+            Place::Synthetic(description) => {
+                let text = toml::to_string(&**description).map_err(Failure::usage)?;
                 let identity =
                     format!("{text}\nrequests = {}\nseed = {}\n", self.synthetic_requests(), self.seed);
                 ("synthetic".to_owned(), blake3::hash(identity.as_bytes()))
@@ -185,7 +173,7 @@ impl Stream {
         let first = batch.len();
         let count = match &mut self.origin {
             Origin::Trace(trace) => trace.next_batch(batch, limit)?,
-            Origin::Synthetic(generator) => generator.next_batch(batch, limit),
+            Origin::Synthetic(generator) => Generator::next_batch(generator, batch, limit),
         };
         if let Some(factor) = self.scale_time {
             transform::scale_time(&mut batch[first..], factor);
@@ -222,9 +210,17 @@ fn trace_options(read: &ReadArguments, limit: Option<u64>) -> TraceOptions {
         ..TraceOptions::default()
     };
     if let Some(window) = read.sort_window {
-        options.sort_window = window.get();
+        options.sort_window = window;
     }
     options
+}
+
+/// A synthetic volume by name or by the TOML file that describes it.
+fn description(text: &str) -> Result<Option<VolumeDescription>, Failure> {
+    if Path::new(text).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
+        return Ok(Some(synth::volume_or_file(text)?));
+    }
+    Ok(synth::volume(text).ok())
 }
 
 /// A volume of `--trace-dir` by name.

@@ -4,7 +4,10 @@ mod simulate;
 mod trace;
 
 pub use simulate::{CompareArguments, OutputArguments, RunArguments, SimulationArguments};
-pub use trace::{ReadArguments, TraceCommand};
+pub use trace::{
+    ConvertArguments, CutArguments, InfoArguments, ReadArguments, ScaleTimeArguments, SynthArguments,
+    TargetArguments, TraceArguments, TraceCommand,
+};
 
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
@@ -108,6 +111,14 @@ fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| {
         "allowed: a whole number from 0 to 18446744073709551615, or 0x and hexadecimal digits".to_owned()
     })
+}
+
+/// Slots of the I/O queue.
+fn slots(text: &str) -> Result<u32, String> {
+    text.parse()
+        .ok()
+        .filter(|slots| (1..=4096).contains(slots))
+        .ok_or_else(|| "allowed: 1 to 4096".to_owned())
 }
 
 /// A factor greater than 0.

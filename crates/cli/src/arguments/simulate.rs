@@ -5,9 +5,6 @@ use clap::Args;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// Schedulers that `compare` runs when none are named.
-pub const DEFAULT_SCHEDULERS: [&str; 6] = ["noop", "rws", "piq_r", "piq_w", "piq", "piq+"];
-
 /// `planewise compare`
 ///
 /// Options that take a list are combined, each value with each: for every queue length, command queue, collection
@@ -15,7 +12,14 @@ pub const DEFAULT_SCHEDULERS: [&str; 6] = ["noop", "rws", "piq_r", "piq_w", "piq
 #[derive(Debug, Args)]
 pub struct CompareArguments {
     /// Host schedulers (see `planewise scheduler list`); the first is the baseline
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_values = DEFAULT_SCHEDULERS, help_heading = "Schemes", alias = "scheduler")]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "noop,rws,piq_r,piq_w,piq,piq+",
+        help_heading = "Schemes",
+        alias = "scheduler"
+    )]
     pub schedulers: Vec<String>,
     /// Granularity of the parallel units that schedulers reckon with: chip, plane
     #[arg(
@@ -36,7 +40,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "KINDS", value_delimiter = ',', help_heading = "Schemes")]
     pub command_queue: Vec<String>,
     /// Slots of the host's I/O queue, 1 to 4096; arrivals beyond them wait outside
-    #[arg(long, value_name = "N", value_delimiter = ',', default_value = "64", help_heading = "Schemes")]
+    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = super::slots, default_value = "64", help_heading = "Schemes")]
     pub queue: Vec<u32>,
     /// Everything that `run` has too.
     #[command(flatten)]
@@ -62,7 +66,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "KIND", help_heading = "Schemes")]
     pub command_queue: Option<String>,
     /// Slots of the host's I/O queue, 1 to 4096; arrivals beyond them wait outside
-    #[arg(long, value_name = "N", default_value = "64", help_heading = "Schemes")]
+    #[arg(long, value_name = "N", value_parser = super::slots, default_value = "64", help_heading = "Schemes")]
     pub queue: u32,
     /// Everything that `compare` has too.
     #[command(flatten)]

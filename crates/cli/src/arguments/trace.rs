@@ -2,7 +2,6 @@
 
 use clap::{Args, Subcommand};
 use planewise_trace::formats::TimeUnit;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 /// How to read a trace: only what its content does not say for certain has to be given.
@@ -20,9 +19,9 @@ pub struct ReadArguments {
     /// Take the requests of one volume (disk, ASU, LUN), by number or name [default: all]
     #[arg(long, value_name = "VOLUME", help_heading = "Reading")]
     pub volume: Option<String>,
-    /// Requests among which out-of-order time stamps are sorted; one further back is an error [default: 4096]
+    /// How many of its predecessors a request may belong before; out-of-order time stamps within are sorted, others are errors [default: 4096]
     #[arg(long, value_name = "N", help_heading = "Reading")]
-    pub sort_window: Option<NonZeroUsize>,
+    pub sort_window: Option<usize>,
     /// Directory of downloaded volumes: --trace hm_0 then finds hm_0.csv, hm_0.csv.gz or hm_0.csv.zst in it
     #[arg(long, value_name = "DIR", help_heading = "Reading")]
     pub trace_dir: Option<PathBuf>,

@@ -2,7 +2,7 @@
 
 use crate::arguments::{OutputArguments, SimulationArguments};
 use crate::execute::{self, Extras, Outcome};
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use crate::output::{self, WholeFile};
 use crate::plan::Plan;
 use crate::request_log;
@@ -165,6 +165,7 @@ fn print(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::failure::Kind;
 
     #[test]
     fn names_of_traces_become_one_plain_word_of_a_path() {

@@ -1,0 +1,188 @@
+//! A trace file being written: its format, its compression, whole or not at all.
+
+use crate::failure::{Failure, Kind};
+use crate::output::WholeFile;
+use flate2::write::GzEncoder;
+use planewise_model::{Request, names};
+use planewise_trace::error::TraceError;
+use planewise_trace::formats::{FORMATS, Format, Writer, by_name};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+/// A trace file being written.
+pub struct Target {
+    path: PathBuf,
+    whole: WholeFile,
+    sink: Sink,
+    writer: Box<dyn Writer>,
+    written: u64,
+}
+
+impl Target {
+    /// Claims the place and begins the file.
+    ///
+    /// # Errors
+    /// The file exists, or cannot be created.
+    pub fn create(path: &Path, format: &Format, replace: bool) -> Result<Target, Failure> {
+        let create = format.create.ok_or_else(|| not_writable(format.name))?;
+        let (whole, file) = WholeFile::create(path, replace)?;
+        let packed = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("gz") => Packed::Gzip(Box::new(GzEncoder::new(file, flate2::Compression::default()))),
+            Some("zst") => Packed::Zstd(Box::new(
+                zstd::Encoder::new(file, ZSTD_LEVEL).map_err(|error| unwritten(path, &error))?,
+            )),
+            _ => Packed::Plain(file),
+        };
+        let sink = Sink(Arc::new(Mutex::new(packed)));
+        let writer = create(Box::new(sink.clone()), path).map_err(output_error)?;
+        Ok(Target { path: path.to_owned(), whole, sink, writer, written: 0 })
+    }
+
+    /// Writes requests.
+    ///
+    /// # Errors
+    /// The format cannot say one of them, or the disk is full.
+    pub fn write(&mut self, requests: &[Request]) -> Result<(), Failure> {
+        self.written += requests.len() as u64;
+        requests.iter().try_for_each(|request| self.writer.write(request)).map_err(output_error)
+    }
+
+    /// Ends the file and gives it its name; returns how many requests it holds.
+    ///
+    /// # Errors
+    /// The disk is full.
+    pub fn finish(self) -> Result<u64, Failure> {
+        self.writer.finish().map_err(output_error)?;
+        self.sink.finish().map_err(|error| unwritten(&self.path, &error))?;
+        self.whole.settle()?;
+        Ok(self.written)
+    }
+}
+
+/// The format to write: as asked for; by the file's extension, where that is certain; else the input's, where one is given.
+///
+/// # Errors
+/// Nothing decides, or the format is not written.
+pub fn format(path: &Path, asked: Option<&str>, input: Option<&str>) -> Result<&'static Format, Failure> {
+    let format = match (asked, by_extension(path), input) {
+        (Some(name), ..) => by_name(name)?,
+        (None, Some(name), _) | (None, None, Some(name)) => match by_name(name) {
+            Ok(format) => format,
+            Err(_) => return Err(undecided(path)),
+        },
+        (None, None, None) => return Err(undecided(path)),
+    };
+    if format.create.is_none() {
+        return Err(not_writable(format.name));
+    }
+    Ok(format)
+}
+
+/// Extensions that mean one format. `.csv` means five.
+fn by_extension(path: &Path) -> Option<&'static str> {
+    let name = path.file_name()?.to_str()?.to_ascii_lowercase();
+    let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+    ["parquet", "spc", "vscsi", "iolog"].into_iter().find(|format| name.ends_with(&format!(".{format}")))
+}
+
+fn undecided(path: &Path) -> Failure {
+    Failure::usage(format!(
+        "{}: the name does not decide the format; give it: --to NAME, one of {}",
+        path.display(),
+        writable().join(", ")
+    ))
+}
+
+fn not_writable(name: &str) -> Failure {
+    Failure::usage(format!(
+        "to: format '{name}' is read but not written{}; allowed: --to {}",
+        names::nearest(name, writable().iter().copied())
+            .map(|near| format!(" (did you mean '{near}'?)"))
+            .unwrap_or_default(),
+        writable().join(", ")
+    ))
+}
+
+fn writable() -> Vec<&'static str> {
+    FORMATS.iter().filter(|format| format.create.is_some()).map(|format| format.name).collect()
+}
+
+/// A failure of writing is one of output, except when the format cannot hold a request.
+fn output_error(error: TraceError) -> Failure {
+    match error {
+        TraceError::Io { .. } => Failure::new(Kind::Output, error),
+        other => Failure::from(other),
+    }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::output(format!("{}: cannot write: {error}", path.display()))
+}
+
+/// Fast, and within a few percent of the smallest.
+const ZSTD_LEVEL: i32 = 3;
+
+/// The sink that a format writes to. It is shared, because what compresses must be ended after the format is: an error in
+/// the last block is an error of the file.
+#[derive(Clone)]
+struct Sink(Arc<Mutex<Packed>>);
+
+enum Packed {
+    Plain(BufWriter<File>),
+    Gzip(Box<GzEncoder<BufWriter<File>>>),
+    Zstd(Box<zstd::Encoder<'static, BufWriter<File>>>),
+    /// Ended.
+    Closed,
+}
+
+impl Sink {
+    fn finish(&self) -> io::Result<()> {
+        let packed = std::mem::replace(&mut *self.lock(), Packed::Closed);
+        let mut file = match packed {
+            Packed::Plain(file) => file,
+            Packed::Gzip(encoder) => encoder.finish()?,
+            Packed::Zstd(encoder) => encoder.finish()?,
+            Packed::Closed => return Ok(()),
+        };
+        file.flush()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Packed> {
+        self.0.lock().expect("no thread panics while it holds the sink")
+    }
+}
+
+impl Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut *self.lock() {
+            Packed::Plain(file) => file.write(bytes),
+            Packed::Gzip(encoder) => encoder.write(bytes),
+            Packed::Zstd(encoder) => encoder.write(bytes),
+            Packed::Closed => Err(io::Error::other("the file is ended")),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut *self.lock() {
+            Packed::Plain(file) => file.flush(),
+            // Flushing a compressor inside a stream only costs compression; its end flushes.
+            Packed::Gzip(_) | Packed::Zstd(_) | Packed::Closed => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_extension_decides_only_when_it_means_one_format() {
+        assert_eq!(by_extension(Path::new("a/b.parquet")), Some("parquet"));
+        assert_eq!(by_extension(Path::new("x.SPC.gz")), Some("spc"));
+        assert_eq!(by_extension(Path::new("x.csv")), None);
+        assert!(format(Path::new("x.csv"), None, None).is_err());
+        assert_eq!(format(Path::new("x.csv"), None, Some("msr")).unwrap().name, "msr");
+    }
+}
