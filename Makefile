@@ -1,0 +1,50 @@
+# Planewise: each target installs or builds what it needs, and says in one line what is missing when it cannot.
+
+CARGO ?= cargo
+# The oldest Rust that builds the workspace (rust-version in Cargo.toml).
+RUST_MIN = 1.88
+
+.PHONY: help demo build test format lint docs bench fuzz man clean toolchain
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: toolchain ## build, then compare six schedulers over the embedded trace on the embedded device
+	@$(CARGO) run --release -- compare
+
+build: toolchain ## the optimised program: target/release/planewise
+	@$(CARGO) build --release
+
+test: toolchain format lint docs ## everything the project checks about itself
+	@$(CARGO) test --workspace
+	@echo "test result: ok. format, lints, documentation and all tests passed"
+
+format: toolchain
+	@$(CARGO) fmt --version >/dev/null 2>&1 || { echo "rustfmt is missing: rustup component add rustfmt" >&2; exit 1; }
+	@$(CARGO) fmt --all --check
+
+lint: toolchain
+	@$(CARGO) clippy --version >/dev/null 2>&1 || { echo "clippy is missing: rustup component add clippy" >&2; exit 1; }
+	@$(CARGO) clippy --workspace --all-targets -- -D warnings
+
+docs: toolchain
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+
+bench: build ## time the engine and whole runs on this machine
+	@scripts/bench.sh
+
+fuzz: ## fuzz every parser, FUZZ_SECONDS each (default 60); needs nightly Rust and cargo-fuzz
+	@scripts/fuzz.sh
+
+man: build ## manual pages, into target/man
+	@mkdir -p target/man && target/release/planewise man target/man && echo "target/man"
+
+clean: ## remove what was built
+	@$(CARGO) clean
+
+toolchain:
+	@command -v $(CARGO) >/dev/null 2>&1 || { echo "cargo is missing: install Rust $(RUST_MIN) or newer, https://rustup.rs" >&2; exit 1; }
+	@found=$$(rustc --version 2>/dev/null | awk '{ print $$2 }'); \
+	  oldest=$$(printf '%s\n%s\n' "$(RUST_MIN)" "$$found" | sort -V | head -n 1); \
+	  [ "$$oldest" = "$(RUST_MIN)" ] || { echo "rustc $$found is too old: Rust $(RUST_MIN) or newer is needed, rustup update" >&2; exit 1; }
+	@command -v cc >/dev/null 2>&1 || { echo "a C compiler is missing (zstd and blake3 need cc): install gcc or clang" >&2; exit 1; }

@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Times whole runs of `planewise run`, trace file read included: CPU seconds, median of several runs.
+#
+#   scripts/bench.sh [RUNS]
+#
+# One million requests of 4 to 16 KB, 60 % writes, exponential arrivals with mean 1 ms over a 2 GB working set, NOOP on a
+# 128 GB device; five million of them; and the first million 50 times as fast before a queue of 256 (saturated).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+runs=${1:-5}
+planewise=${PLANEWISE:-target/release/planewise}
+[ -x "$planewise" ] || { echo "$planewise is missing: make build" >&2; exit 1; }
+command -v python3 >/dev/null || { echo "python3 is missing: it makes the benchmark's trace" >&2; exit 1; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The trace is text of a seeded generator, in the columns of the MSR traces.
+trace() { # requests, file
+  python3 - "$1" "$2" <<'PYTHON'
+import random, sys
+requests, path = int(sys.argv[1]), sys.argv[2]
+random.seed(1)
+clock, pages = 0.0, 2 * 10**9 // 4096
+with open(path, "w") as out:
+    for _ in range(requests):
+        clock += random.expovariate(1.0)
+        kind = "Write" if random.random() < 0.6 else "Read"
+        size = 4096 * random.randint(1, 4)
+        offset = 4096 * random.randrange(pages)
+        out.write(f"{133000000000000000 + int(clock * 10000)},bench,0,{kind},{offset},{size},0\n")
+PYTHON
+}
+
+measure() { # title, requests, arguments...
+  local title=$1 requests=$2
+  shift 2
+  for _ in $(seq "$runs"); do
+    rm -rf "$work/out"
+    local TIMEFORMAT='%U %S'
+    { time "$planewise" run --quiet --out "$work/out" "$@" >/dev/null; } 2>&1
+  done | awk '{ print $1 + $2 }' | sort -n | awk -v title="$title" -v requests="$requests" \
+    '{ all[NR] = $1 } END { median = all[int((NR + 1) / 2)]; printf "%-28s %7.3f s CPU (median of %d)  %9.0f requests/s  %5.0f ns/request\n", title, median, NR, requests / median, 1e9 * median / requests }'
+}
+
+trace 1000000 "$work/one.csv"
+trace 5000000 "$work/five.csv"
+measure "start-up (1 request)" 1 --trace "$work/one.csv" --requests 1
+measure "1 million, idle" 1000000 --trace "$work/one.csv"
+measure "5 million, idle" 5000000 --trace "$work/five.csv"
+measure "1 million, saturated" 1000000 --trace "$work/one.csv" --scale-time 0.02 --queue 256
