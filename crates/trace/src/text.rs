@@ -283,7 +283,6 @@ pub(crate) fn is_header(line: &[u8], columns: &[&str]) -> bool {
         && names.zip(columns).all(|(name, column)| name.eq_ignore_ascii_case(column.as_bytes()))
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

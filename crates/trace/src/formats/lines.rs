@@ -1,6 +1,6 @@
 //! What formats with one record a line share: the loop over lines, headers, detection and writing.
 
-use super::tokens::quote;
+use super::tokens::{Unexpected, quote};
 use super::{Certainty, ReadOptions, Reader, Writer};
 use crate::error::{Position, TraceError};
 use crate::input::Input;
@@ -78,7 +78,7 @@ struct LineReader<L> {
 impl<L: Layout> LineReader<L> {
     /// Whether a line that does not parse may be passed over: it is empty, or the header before the first request.
     #[cold]
-    fn accept(&mut self, line: &[u8], wrong: Wrong) -> Result<(), TraceError> {
+    fn accept(&mut self, line: &[u8], wrong: Unexpected) -> Result<(), TraceError> {
         let number = self.input.line_number();
         if line.trim_ascii().is_empty() {
             return Ok(());
@@ -115,7 +115,7 @@ impl<L: Layout> Reader for LineReader<L> {
                 Ok(None) => {}
                 Err(wrong) => {
                     let line = line.to_vec();
-                    self.accept(&line, wrong)?;
+                    self.accept(&line, *wrong)?;
                 }
             }
         }

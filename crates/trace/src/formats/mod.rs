@@ -22,7 +22,7 @@ pub mod ssdsim;
 pub mod systor;
 pub mod tencent;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub(crate) mod tokens;
 pub mod vscsi;
 
