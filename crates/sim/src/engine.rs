@@ -32,6 +32,8 @@ pub struct Simulator<O = ()> {
     wake: Ns,
     /// Something changed at this instant and nobody acted on it yet.
     unsettled: bool,
+    /// A request arrived or completed, or the scheduler asked to be woken: it may decide otherwise than before.
+    ask_scheduler: bool,
     submitted: u64,
     last_arrival: Ns,
     completions: Vec<Completion>,
@@ -61,6 +63,7 @@ impl<O: Observer> Simulator<O> {
             waiting_writes: WaitingWrites::default(),
             wake: Ns::MAX,
             unsettled: false,
+            ask_scheduler: false,
             submitted: 0,
             last_arrival: Ns::ZERO,
             completions: Vec::new(),
@@ -184,6 +187,7 @@ impl<O: Observer> Simulator<O> {
         let sequence = self.submitted;
         self.submitted += 1;
         self.unsettled = true;
+        self.ask_scheduler = true;
         if let Some(slot) = self.scheduler.merge_into(request, &self.queue) {
             self.merge(slot, sequence, request);
             return;
@@ -228,6 +232,7 @@ impl<O: Observer> Simulator<O> {
             }
             self.now = next;
             self.unsettled = true;
+            self.ask_scheduler |= self.wake <= next;
             let mut context = Context { now: next, events: &mut self.events, observer: &mut self.observer };
             while let Some(event) = context.events.pop_at(next) {
                 self.device.handle(&mut context, event)?;
@@ -259,7 +264,9 @@ impl<O: Observer> Simulator<O> {
     fn settle(&mut self) -> Result<(), SimError> {
         loop {
             self.unsettled = false;
-            self.dispatch();
+            if std::mem::take(&mut self.ask_scheduler) | self.device.take_freed() {
+                self.dispatch();
+            }
             let mut context = Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
             self.device.start_operations(&mut context)?;
             self.complete_finished();
@@ -307,6 +314,7 @@ impl<O: Observer> Simulator<O> {
         for index in 0..self.device.finished.len() {
             let slot = self.device.finished[index];
             self.unsettled = true;
+            self.ask_scheduler = true;
             let queued = self.queue.leave(slot);
             self.conflicts.leave(queued.pages);
             self.scheduler.completed(self.now, slot, &queued);

@@ -14,8 +14,8 @@ impl Device {
     /// Starts a collection on the first plane of the executor that the scheme wants collected and that has a victim.
     pub(super) fn begin_wanted_collection(&mut self, executor: u32) -> bool {
         self.executors[executor as usize].wants_collection = false;
-        let first = executor * self.planes_per_executor;
-        (first..first + self.planes_per_executor)
+        self.load
+            .planes_of(executor)
             .any(|plane| self.collector.should_start(self.plane_state(plane)) && self.begin_collection(executor, plane))
     }
 
@@ -26,7 +26,7 @@ impl Device {
         let Some(victim) = gc::fewest_valid(valid, active, full, self.geometry.pages_per_block) else {
             return false;
         };
-        self.load_executor(executor);
+        self.load.begin_collection(executor);
         self.executors[executor as usize].collection =
             Some(Collection { plane, victim, cursor: 0, moved: 0, source: Ppn(NONE) });
         true
@@ -116,7 +116,7 @@ impl Device {
         context.observer.block_erase(context.now, block);
         context.observer.collected(context.now, done.plane, done.moved);
         self.executors[executor as usize].collection = None;
-        self.unload_executor(executor);
+        self.load.end_collection(executor);
         self.end_operation(context, executor);
     }
 

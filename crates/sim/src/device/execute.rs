@@ -247,7 +247,7 @@ impl Device {
         let plane = self.planes.plane_of(ppn);
         if plane != self.transactions[first].plane && !self.redirects_reads {
             // The page moved while the read waited: follow it.
-            self.unload(self.transactions[first].plane);
+            self.load.remove(self.transactions[first].plane);
             self.transactions[first].plane = plane;
             self.enqueue(first);
             return self.start_next(context, executor);
@@ -466,14 +466,14 @@ impl Device {
         let transaction = self.transactions[index];
         let progress = &mut self.progress[transaction.slot.index()];
         progress.channel_wait = progress.channel_wait.max(self.executors[executor as usize].channel_wait);
-        self.unload(transaction.plane);
+        self.load.remove(transaction.plane);
         if transaction.kind == Kind::ReadForWrite {
             let plane = self.allocate(transaction.lpn);
             let write = &mut self.transactions[index];
             write.kind = Kind::Write;
             write.plane = plane;
             write.queued = context.now;
-            let executor = self.load(plane);
+            let executor = self.load.add(plane);
             // It keeps its place: the write goes before those that came after the request it belongs to.
             self.executors[executor as usize].waiting[Direction::Write.index()].push_front(&mut self.transactions, index);
             self.kick(executor);

@@ -7,10 +7,12 @@
 //! * `mod.rs`: construction, admission of requests, load of units
 //! * [`execute`]: phases of operations, channels
 //! * [`collect`]: the mechanics of garbage collection
+//! * [`load`]: how much each unit has to do
 //! * [`transaction`]: storage
 
 mod collect;
 mod execute;
+mod load;
 mod transaction;
 
 use crate::alloc::{self, Allocation, PlaneView};
@@ -23,6 +25,7 @@ use crate::host::Slot;
 use crate::observers::Observer;
 use crate::wear;
 use execute::{Channel, Executor};
+use load::Load;
 use planewise_model::location::PageRange;
 use planewise_model::profile::{AdvancedCommands, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
@@ -51,7 +54,6 @@ pub(crate) struct Device {
     read_modify_write: bool,
     sectors_per_page: u32,
     user_pages: u32,
-    planes_per_executor: u32,
     mapping: Mapping,
     planes: Planes,
     allocation: Box<dyn Allocation>,
@@ -60,18 +62,13 @@ pub(crate) struct Device {
     /// Reads are served by any idle plane: a bound, not a device.
     redirects_reads: bool,
     stripe: Vec<u32>,
-    position_of_plane: Vec<u32>,
     collector: Box<dyn Collector>,
     flash_scheduler: &'static flash_sched::Policy,
     executors: Vec<Executor>,
     channels: Vec<Channel>,
     transactions: Transactions,
     progress: Vec<Progress>,
-    /// Unfinished transactions by plane, and by executor (a collection counts as one).
-    plane_load: Vec<u32>,
-    executor_load: Vec<u32>,
-    /// One bit for each stripe position: the executor of its plane has no load. Kept unless allocation is static.
-    idle: Vec<u64>,
+    load: Load,
     /// Executors that may be able to start something.
     kicks: Vec<u32>,
     /// Slots whose last transaction completed, to be taken by the host stack.
@@ -99,12 +96,8 @@ impl Device {
         let mapping = condition::construct(condition, &geometry, user_pages, &stripe, &mut planes, seed)?;
         let executors = if advanced.die_interleave { geometry.dies() } else { geometry.chips() };
         let per_channel = executors / geometry.channels;
-        let mut position_of_plane = vec![0; stripe.len()];
-        for (position, &plane) in stripe.iter().enumerate() {
-            position_of_plane[plane as usize] = position as u32;
-        }
-        let mut idle = vec![0u64; stripe.len().div_ceil(64)];
-        (0..stripe.len()).for_each(|position| idle[position / 64] |= 1 << (position % 64));
+        let static_allocation = allocation.is_static();
+        let load = Load::new(&stripe, executors, advanced.multi_plane, !static_allocation);
         Ok(Device {
             geometry,
             page_transfer: profile.timing.transfer(geometry.page_bytes),
@@ -113,22 +106,18 @@ impl Device {
             read_modify_write: profile.translation.read_modify_write,
             sectors_per_page: geometry.sectors_per_page(),
             user_pages,
-            planes_per_executor: geometry.planes() / executors,
             mapping,
             planes,
-            static_allocation: allocation.is_static(),
+            static_allocation,
             redirects_reads: allocation.redirects_reads(),
             allocation,
-            position_of_plane,
             collector,
             flash_scheduler,
             executors: (0..executors).map(|index| Executor::new(index / per_channel)).collect(),
             channels: vec![Channel::FREE; geometry.channels as usize],
             transactions: Transactions::with_capacity(queue_length as usize * 8),
             progress: vec![Progress::default(); queue_length as usize],
-            plane_load: vec![0; geometry.planes() as usize],
-            executor_load: vec![0; executors as usize],
-            idle,
+            load,
             kicks: Vec::with_capacity(executors as usize),
             finished: Vec::with_capacity(queue_length as usize),
             stripe,
@@ -176,20 +165,20 @@ impl Device {
         if direction == Direction::Write || self.redirects_reads {
             let mut free = true;
             let known = self.allocation.would_touch(first, pages.count, &self.stripe, &mut |plane| {
-                free &= !self.is_busy(plane);
+                free &= !self.load.plane_is_busy(plane);
             });
-            return if known { free } else { self.idle.iter().any(|&word| word != 0) };
+            return if known { free } else { self.load.idle().iter().any(|&word| word != 0) };
         }
         (first.0..first.0 + pages.count).all(|page| {
             let ppn = self.mapping.physical(Lpn(page));
-            ppn == NONE || !self.is_busy(self.planes.plane_of(Ppn(ppn)))
+            ppn == NONE || !self.load.plane_is_busy(self.planes.plane_of(Ppn(ppn)))
         })
     }
 
     fn stripe_is_free(&self, pages: PageRange) -> bool {
         let mut position = (pages.first % self.stripe.len() as u64) as usize;
         for _ in 0..pages.count.min(self.stripe.len() as u32) {
-            if self.is_busy(self.stripe[position]) {
+            if self.load.position_is_busy(position) {
                 return false;
             }
             position += 1;
@@ -200,15 +189,10 @@ impl Device {
         true
     }
 
-    /// Whether the smallest parallel unit around a plane has anything to do.
+    /// Whether a unit became free since the last call: only then can a blocking interface take what it refused before.
     #[inline]
-    fn is_busy(&self, plane: u32) -> bool {
-        let executor = (plane / self.planes_per_executor) as usize;
-        if self.advanced.multi_plane {
-            self.plane_load[plane as usize] > 0 || self.executors[executor].collection.is_some()
-        } else {
-            self.executor_load[executor] > 0
-        }
+    pub(crate) fn take_freed(&mut self) -> bool {
+        self.load.take_freed()
     }
 
     /// Takes a request and splits it into transactions.
@@ -287,16 +271,16 @@ impl Device {
     #[inline]
     fn allocate(&mut self, lpn: Lpn) -> u32 {
         let most = self.geometry.pages_per_plane() - 2 * self.geometry.pages_per_block;
-        let (planes, load) = (&self.planes, &self.plane_load);
-        let has_room = |plane: u32| planes.valid_total(plane) + load[plane as usize] < most;
-        let view = PlaneView { stripe: &self.stripe, idle: &self.idle, has_room: &has_room };
+        let (planes, load) = (&self.planes, &self.load);
+        let has_room = |plane: u32| planes.valid_total(plane) + load.of_plane(plane) < most;
+        let view = PlaneView { stripe: &self.stripe, idle: self.load.idle(), has_room: &has_room };
         self.allocation.plane(lpn, &view)
     }
 
     /// Puts a transaction in line at the executor of its plane.
     fn enqueue(&mut self, index: u32) {
         let plane = self.transactions[index].plane;
-        let executor = self.load(plane);
+        let executor = self.load.add(plane);
         let list = self.transactions[index].kind.direction().index();
         self.executors[executor as usize].waiting[list].push_back(&mut self.transactions, index);
         self.kick(executor);
@@ -308,45 +292,6 @@ impl Device {
         if !state.kicked {
             state.kicked = true;
             self.kicks.push(executor);
-        }
-    }
-
-    #[inline]
-    fn load(&mut self, plane: u32) -> u32 {
-        let executor = plane / self.planes_per_executor;
-        self.plane_load[plane as usize] += 1;
-        self.load_executor(executor);
-        executor
-    }
-
-    #[inline]
-    fn unload(&mut self, plane: u32) {
-        self.plane_load[plane as usize] -= 1;
-        self.unload_executor(plane / self.planes_per_executor);
-    }
-
-    #[inline]
-    fn load_executor(&mut self, executor: u32) {
-        self.executor_load[executor as usize] += 1;
-        if self.executor_load[executor as usize] == 1 && !self.static_allocation {
-            self.flip_idle(executor);
-        }
-    }
-
-    #[inline]
-    fn unload_executor(&mut self, executor: u32) {
-        self.executor_load[executor as usize] -= 1;
-        if self.executor_load[executor as usize] == 0 && !self.static_allocation {
-            self.flip_idle(executor);
-        }
-    }
-
-    #[inline]
-    fn flip_idle(&mut self, executor: u32) {
-        let first = executor * self.planes_per_executor;
-        for plane in first..first + self.planes_per_executor {
-            let position = self.position_of_plane[plane as usize] as usize;
-            self.idle[position / 64] ^= 1 << (position % 64);
         }
     }
 
