@@ -100,6 +100,11 @@ impl Trace {
             Some(name) => formats::by_name(name)?,
             None => detect(&mut input)?,
         };
+        if input.is_folder() && format.name != detect::OF_FOLDERS.name {
+            let allowed =
+                format!("a file; of all formats only {} is a folder of files", detect::OF_FOLDERS.name);
+            return Err(TraceError::malformed(input.path(), Position::File, "a folder", allowed));
+        }
         if format.time_unit_open && options.read.time_unit.is_none() {
             return Err(TraceError::Ambiguous {
                 file: input.path().to_owned(),

@@ -8,14 +8,16 @@ use crate::input::Input;
 /// Bytes shown to the formats.
 const HEAD_BYTES: usize = 64 * 1024;
 
+/// The only format of which a trace is several files.
+pub(super) static OF_FOLDERS: &Format = &blktrace::FORMAT;
+
 /// The one format that an input can be.
 ///
 /// # Errors
 /// None fits, or several do; the error names them and the option to give.
 pub(super) fn detect(input: &mut Input) -> Result<&'static Format, TraceError> {
     if input.is_folder() {
-        // The only format that is several files.
-        return Ok(&blktrace::FORMAT);
+        return Ok(OF_FOLDERS);
     }
     let path = input.path().to_owned();
     let head = input.peek(HEAD_BYTES + 1)?;

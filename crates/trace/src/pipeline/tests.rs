@@ -143,6 +143,15 @@ fn files_without_requests_and_files_of_no_format_are_errors() {
 }
 
 #[test]
+fn a_folder_is_a_trace_of_no_format_but_blktrace() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = message(Trace::open(folder.path(), &format("msr", None)));
+    assert!(error.contains("a folder; allowed: a file; of all formats only blktrace"), "{error}");
+    let error = message(Trace::open(folder.path(), &TraceOptions::default()));
+    assert!(error.contains("<device>.blktrace.<cpu>"), "{error}");
+}
+
+#[test]
 fn a_file_of_two_formats_fails_at_the_line_where_the_second_begins() {
     let text = format!("{}26214000 0 303574 7 0\n", spc(0..100));
     let error = message(read(&text, &TraceOptions::default()));
