@@ -6,6 +6,7 @@
 //! * [`pipeline`]: what every format shares: detection, choice of a volume, re-ordering in a bounded window, times from 0.
 //! * [`stats`]: what a trace is like, in one pass.
 //! * [`synth`]: streams of requests that measure as published volumes do.
+//! * [`transform`]: cut a part out, scale time, fold onto a device.
 
 pub mod error;
 pub mod formats;
@@ -14,6 +15,7 @@ pub mod pipeline;
 pub mod stats;
 pub mod synth;
 mod text;
+pub mod transform;
 
 pub use error::TraceError;
 pub use pipeline::{Trace, TraceOptions};

@@ -136,3 +136,36 @@ fn options_out_of_range_are_named() {
     let streams = StatsOptions { sequential_streams: 0, ..StatsOptions::default() };
     assert!(StatsBuilder::new(streams).err().unwrap().to_string().contains("sequential_streams = 0"));
 }
+
+/// A real trace, where the collection of traces is at hand.
+fn real(path: &str) -> Option<TraceStats> {
+    let workspace = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/traces");
+    let folder = std::env::var("PLANEWISE_TRACES").unwrap_or_else(|_| workspace.to_owned());
+    let path = std::path::Path::new(&folder).join(path);
+    if !path.exists() {
+        println!("skipped: {} is not there", path.display());
+        return None;
+    }
+    let mut trace = crate::Trace::open(&path, &crate::TraceOptions::default()).unwrap();
+    let mut builder = StatsBuilder::new(StatsOptions::default()).unwrap();
+    let mut batch = Vec::new();
+    while trace.next_batch(&mut batch, 1000).unwrap() > 0 {
+        batch.drain(..).for_each(|request| builder.add(&request));
+    }
+    Some(builder.finish())
+}
+
+/// The numbers come from a separate script that holds the whole trace as lists and sets.
+#[test]
+fn the_head_of_prxy_0_measures_as_an_independent_count_of_it() {
+    let Some(stats) = real("msr/prxy_0.first20k.csv.zst") else { return };
+    assert_eq!((stats.requests, stats.writes.requests), (20_000, 19_664));
+    assert_eq!(stats.working_set, Bytes(2980 * 4096));
+    assert!((stats.burst_share.unwrap() - 0.215_310_765_5).abs() < 1e-9);
+    assert!((stats.inter_arrival_mean.unwrap() - 46_943_935.42).abs() < 1.0);
+    assert!((stats.burst_gap_mean.unwrap() - 37_977.38).abs() < 0.01);
+    assert_eq!((stats.bursts, stats.burst_length_max), (1491, 66));
+    assert!((stats.reads.size_mean.unwrap() - 18_116.571_428).abs() < 1e-3);
+    assert_eq!(stats.sequential_share_strict, Some(0.69975));
+    assert_eq!(stats.sequential_share, Some(0.8569));
+}
