@@ -32,6 +32,8 @@ pub struct Extras<'a> {
     pub request_log: Option<&'a Path>,
     /// Write the timeline of the (one) run here: sink and most operations.
     pub timeline: Option<(BufWriter<File>, u64)>,
+    /// Where the timeline goes, for messages.
+    pub timeline_path: Option<&'a Path>,
     /// Runs at a time; by cores and memory when not given.
     pub jobs: Option<NonZeroUsize>,
     /// Nothing on standard error.
@@ -42,8 +44,6 @@ pub struct Extras<'a> {
 pub struct Outcome {
     /// Finished or cut-short runs in the order of the plan; runs that never began are missing.
     pub runs: Vec<RunResult>,
-    /// Name of the trace's format.
-    pub format: &'static str,
     /// What to tell the user about the trace.
     pub warnings: Vec<String>,
     /// Operations that the timeline holds.
@@ -99,13 +99,12 @@ pub fn execute(
     }
     let timeline_operations =
         *shared.timeline_operations.lock().expect("no run panics while it holds the lock");
-    Ok(Outcome { runs: finished, format: requests.format, warnings: requests.warnings, timeline_operations })
+    Ok(Outcome { runs: finished, warnings: requests.warnings, timeline_operations })
 }
 
 /// The trace, decoded when it is short enough to be shared.
 struct Requests {
     decoded: Option<Vec<Request>>,
-    format: &'static str,
     known: Option<u64>,
     warnings: Vec<String>,
 }
@@ -114,11 +113,10 @@ impl Requests {
     fn prepare(source: &Source, runs: usize, stop: &AtomicBool) -> Result<Requests, Failure> {
         // Opened even when each run opens its own: a trace that cannot be read is known before anything else happens.
         let mut stream = source.open()?;
-        let format = stream.format();
         let known = source.known_requests();
         let too_long = known.is_some_and(|known| known > SHARED_REQUESTS_MAX as u64);
         if runs == 1 || too_long {
-            return Ok(Requests { decoded: None, format, known, warnings: Vec::new() });
+            return Ok(Requests { decoded: None, known, warnings: Vec::new() });
         }
         let mut decoded = Vec::new();
         while decoded.len() <= SHARED_REQUESTS_MAX {
@@ -127,10 +125,10 @@ impl Requests {
             }
             if stream.read(&mut decoded, 1 << 14)? == 0 {
                 let known = Some(decoded.len() as u64);
-                return Ok(Requests { decoded: Some(decoded), format, known, warnings: stream.warnings() });
+                return Ok(Requests { decoded: Some(decoded), known, warnings: stream.warnings() });
             }
         }
-        Ok(Requests { decoded: None, format, known, warnings: Vec::new() })
+        Ok(Requests { decoded: None, known, warnings: Vec::new() })
     }
 
     fn open(&self, source: &Source) -> Result<Box<dyn RequestSource + '_>, Failure> {
@@ -222,9 +220,10 @@ impl Shared<'_> {
             log.finish()?;
         }
         if let Some(timeline) = timeline {
-            let (_, operations) = timeline
-                .finish()
-                .map_err(|error| Failure::output(format!("timeline: cannot write: {error}")))?;
+            let (_, operations) = timeline.finish().map_err(|error| {
+                let path = self.extras.timeline_path.unwrap_or(Path::new("timeline"));
+                Failure::output(format!("{}: cannot write: {error}", path.display()))
+            })?;
             *self.timeline_operations.lock().expect("no run panics while it holds the lock") =
                 Some(operations);
         }

@@ -12,7 +12,6 @@ mod plan;
 mod progress;
 mod request_log;
 mod source;
-mod transform;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

@@ -2,7 +2,6 @@
 
 use crate::arguments::ReadArguments;
 use crate::failure::{Failure, Kind};
-use crate::transform;
 use planewise_model::{Request, names};
 use planewise_sim::drivers::replay::RequestSource;
 use planewise_sim::results::TraceSetup;
@@ -10,6 +9,7 @@ use planewise_trace::formats::{ReadOptions, TimeUnit};
 use planewise_trace::input::Input;
 use planewise_trace::pipeline::{Trace, TraceOptions};
 use planewise_trace::synth::{self, Generator, VolumeDescription};
+use planewise_trace::transform::{Cut, Fold, ScaleTime, Transform};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -28,10 +28,12 @@ pub struct Source {
     place: Place,
     seed: u64,
     limit: Option<u64>,
-    /// Folds addresses onto a device of so many sectors.
-    pub wrap_sectors: Option<u64>,
-    /// Multiplies arrival times.
+    /// Keeps a part; done first.
+    pub cut: Option<Cut>,
+    /// Multiplies arrival times; done second.
     pub scale_time: Option<f64>,
+    /// Folds addresses onto a device of so many sectors; done last.
+    pub wrap_sectors: Option<u64>,
 }
 
 enum Place {
@@ -64,7 +66,7 @@ impl Source {
         } else {
             return Err(unknown(text, read.trace_dir.as_deref()));
         };
-        Ok(Source { name, place, seed, limit: requests, wrap_sectors: None, scale_time: None })
+        Ok(Source { name, place, seed, limit: requests, cut: None, scale_time: None, wrap_sectors: None })
     }
 
     /// Opens a stream of requests.
@@ -84,7 +86,17 @@ impl Source {
                 self.seed,
             )?)),
         };
-        Ok(Stream { origin, wrap_sectors: self.wrap_sectors, scale_time: self.scale_time })
+        let mut transforms: Vec<Box<dyn Transform>> = Vec::new();
+        if let Some(cut) = &self.cut {
+            transforms.push(Box::new(cut.clone()));
+        }
+        if let Some(factor) = self.scale_time {
+            transforms.push(Box::new(ScaleTime::new(factor).map_err(Failure::usage)?));
+        }
+        if let Some(sectors) = self.wrap_sectors {
+            transforms.push(Box::new(Fold::new(sectors).map_err(Failure::usage)?));
+        }
+        Ok(Stream { origin, transforms })
     }
 
     fn synthetic_requests(&self) -> u64 {
@@ -131,8 +143,7 @@ impl Source {
 /// An opened trace.
 pub struct Stream {
     origin: Origin,
-    wrap_sectors: Option<u64>,
-    scale_time: Option<f64>,
+    transforms: Vec<Box<dyn Transform>>,
 }
 
 enum Origin {
@@ -171,17 +182,20 @@ impl Stream {
     /// What the trace's reader says.
     pub fn read(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<usize, Failure> {
         let first = batch.len();
-        let count = match &mut self.origin {
-            Origin::Trace(trace) => trace.next_batch(batch, limit)?,
-            Origin::Synthetic(generator) => Generator::next_batch(generator, batch, limit),
-        };
-        if let Some(factor) = self.scale_time {
-            transform::scale_time(&mut batch[first..], factor);
+        // A batch of which a cut leaves nothing is not the end.
+        while batch.len() == first && !self.transforms.iter().any(|transform| transform.is_done()) {
+            let count = match &mut self.origin {
+                Origin::Trace(trace) => trace.next_batch(batch, limit)?,
+                Origin::Synthetic(generator) => Generator::next_batch(generator, batch, limit),
+            };
+            if count == 0 {
+                break;
+            }
+            for transform in &mut self.transforms {
+                transform.apply(batch, first);
+            }
         }
-        if let Some(sectors) = self.wrap_sectors {
-            transform::fold(&mut batch[first..], sectors);
-        }
-        Ok(count)
+        Ok(batch.len() - first)
     }
 }
 

@@ -34,7 +34,7 @@ pub enum TraceCommand {
     Info(InfoArguments),
     /// Write a trace in another format
     Convert(ConvertArguments),
-    /// Keep a part of a trace: by time, by number of request, by address
+    /// Keep a part of a trace: by time, by number of request, by address; the first request kept arrives at 0
     Cut(CutArguments),
     /// Multiply the arrival times of a trace by a factor
     ScaleTime(ScaleTimeArguments),
@@ -126,10 +126,10 @@ pub struct CutArguments {
     /// Keep at most this many requests after that
     #[arg(long, value_name = "N", help_heading = "Part")]
     pub take: Option<u64>,
-    /// Keep requests that start at this sector (of 512 bytes) or behind it
+    /// Keep what lies at this sector (of 512 bytes) or behind it; requests across the border are cut off there
     #[arg(long, value_name = "SECTOR", help_heading = "Part")]
     pub first_sector: Option<u64>,
-    /// Keep requests that start before this sector (of 512 bytes)
+    /// Keep what lies before this sector (of 512 bytes); requests across the border are cut off there
     #[arg(long, value_name = "SECTOR", help_heading = "Part")]
     pub end_sector: Option<u64>,
 }

@@ -36,6 +36,7 @@ pub fn simulate(
     let setup = setup(plan, source.setup(format)?);
     let (place, overwrite) = place(command, &arguments.output, &setup);
     let directory = RunDirectory::create(&place, overwrite)?;
+    let timeline_path = timeline;
     let timeline = timeline.map(|path| WholeFile::create(path, arguments.output.force)).transpose()?;
     let (timeline_file, timeline_sink) = timeline.unzip();
 
@@ -44,14 +45,15 @@ pub fn simulate(
         check: arguments.check,
         request_log: arguments.request_log.then(|| directory.path()),
         timeline: timeline_sink.map(|sink| (sink, TIMELINE_OPERATIONS_MAX)),
+        timeline_path,
         jobs: arguments.jobs,
         quiet: arguments.output.quiet,
     };
     let outcome = execute::execute(plan, &source, extras, stop)?;
     let status = execute::status(&outcome.runs, plan.configs.len());
     if status == Status::Complete {
-        let submitted = outcome.runs.iter().map(|run| run.metrics.requests.submitted).max().unwrap_or(0);
-        if submitted == 0 && arguments.warmup > 0 {
+        let measured = outcome.runs.iter().map(|run| run.metrics.requests.completed).max().unwrap_or(0);
+        if measured == 0 && arguments.warmup > 0 {
             check_warm_up(arguments.warmup, Some(0), &source.place_name())?;
         }
     }

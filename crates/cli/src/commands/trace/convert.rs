@@ -17,6 +17,6 @@ pub fn execute(arguments: &ConvertArguments, stop: &AtomicBool) -> Result<(), Fa
     let format = target::format(&to.target, to.to.as_deref(), None)?;
     let mut target = Target::create(&to.target, format, to.force)?;
     let progress = Progress::new(source.known_requests(), arguments.trace.quiet);
-    super::for_each_batch(&mut stream, &progress, stop, |batch| target.write(batch).map(|()| true))?;
+    super::for_each_batch(&mut stream, &progress, stop, |batch| target.write(batch))?;
     super::finish(target, &stream, &progress, format, to, arguments.trace.quiet)
 }

@@ -23,7 +23,7 @@ pub fn execute(arguments: &InfoArguments, stop: &AtomicBool) -> Result<(), Failu
     let progress = Progress::new(source.known_requests(), arguments.trace.quiet);
     super::for_each_batch(&mut stream, &progress, stop, |batch| {
         batch.iter().for_each(|request| stats.add(request));
-        Ok(true)
+        Ok(())
     })?;
     progress.end();
     let stats = stats.finish();

@@ -42,12 +42,12 @@ fn find(arguments: &TraceArguments) -> Result<Source, Failure> {
     Source::find(&arguments.trace, &arguments.read, arguments.requests, arguments.seed)
 }
 
-/// Hands a stream on in batches, with progress; says what there is to know about it at the end.
+/// Hands a stream on in batches, with progress.
 fn for_each_batch(
     stream: &mut Stream,
     progress: &Progress,
     stop: &AtomicBool,
-    mut each: impl FnMut(&mut Vec<Request>) -> Result<bool, Failure>,
+    mut each: impl FnMut(&[Request]) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let mut batch = Vec::with_capacity(BATCH);
     loop {
@@ -59,9 +59,7 @@ fn for_each_batch(
             return Ok(());
         }
         progress.add(batch.len() as u64);
-        if !each(&mut batch)? {
-            return Ok(());
-        }
+        each(&batch)?;
     }
 }
 

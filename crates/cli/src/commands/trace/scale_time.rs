@@ -18,6 +18,6 @@ pub fn execute(arguments: &ScaleTimeArguments, stop: &AtomicBool) -> Result<(), 
     let format = target::format(&to.target, to.to.as_deref(), Some(stream.format()))?;
     let mut target = Target::create(&to.target, format, to.force)?;
     let progress = Progress::new(source.known_requests(), arguments.trace.quiet);
-    super::for_each_batch(&mut stream, &progress, stop, |batch| target.write(batch).map(|()| true))?;
+    super::for_each_batch(&mut stream, &progress, stop, |batch| target.write(batch))?;
     super::finish(target, &stream, &progress, format, to, arguments.trace.quiet)
 }

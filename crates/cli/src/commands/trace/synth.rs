@@ -35,6 +35,6 @@ pub fn execute(arguments: &SynthArguments, stop: &AtomicBool) -> Result<(), Fail
     let format = target::format(&to.target, to.to.as_deref(), Some("msr"))?;
     let mut target = Target::create(&to.target, format, to.force)?;
     let progress = Progress::new(source.known_requests(), arguments.quiet);
-    super::for_each_batch(&mut stream, &progress, stop, |batch| target.write(batch).map(|()| true))?;
+    super::for_each_batch(&mut stream, &progress, stop, |batch| target.write(batch))?;
     super::finish(target, &stream, &progress, format, &to, arguments.quiet)
 }

@@ -49,6 +49,11 @@ impl Target {
         requests.iter().try_for_each(|request| self.writer.write(request)).map_err(output_error)
     }
 
+    /// Requests written so far.
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
     /// Ends the file and gives it its name; returns how many requests it holds.
     ///
     /// # Errors

@@ -1,0 +1,170 @@
+//! What the commands print, write and promise.
+
+mod support;
+
+use planewise_sim::results::{Results, Status};
+use std::path::Path;
+use support::Place;
+
+fn results(path: &Path) -> Results {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+#[test]
+fn compare_without_arguments_runs_six_schedulers_over_the_embedded_trace() {
+    let place = Place::new();
+    let said = place.ok("compare");
+    for name in
+        ["noop", "rws", "piq_r", "piq_w", "piq", "piq+", "156,403 requests", "piq-128g", "report.html"]
+    {
+        assert!(said.out.contains(name), "no {name}: {}", said.out);
+    }
+    let line = said.out.lines().find(|line| line.starts_with("Report: ")).unwrap();
+    let report = place.path().join(line.strip_prefix("Report: ").unwrap());
+    let all = results(&report.with_file_name("results.json"));
+    assert_eq!((all.runs.len(), all.baseline, all.status), (6, 0, Status::Complete));
+    assert!(all.runs.iter().all(|run| run.metrics.requests.completed == 156_403));
+    assert!(std::fs::read_to_string(report).unwrap().contains("</html>"));
+    let again = place.ok("compare");
+    assert!(again.out.contains("replaced the earlier run"), "{}", again.out);
+}
+
+#[test]
+fn json_is_one_document_the_same_as_in_the_run_directory_and_nothing_else() {
+    let place = Place::new();
+    let said = place.ok("compare --json --quiet --requests 3000 --out a");
+    assert_eq!(said.err, "");
+    let printed: Results = serde_json::from_str(&said.out).unwrap();
+    assert_eq!(printed.runs.len(), 6);
+    assert_eq!(said.out.as_bytes(), std::fs::read(place.path().join("a/results.json")).unwrap());
+    let run = place.ok("run --json --requests 3000 --out b");
+    serde_json::from_str::<Results>(&run.out).unwrap();
+    let info = place.ok("trace info pgbench --json");
+    serde_json::from_str::<serde_json::Value>(&info.out).unwrap();
+}
+
+#[test]
+fn runs_side_by_side_give_the_bytes_of_runs_one_after_the_other() {
+    let place = Place::new();
+    let command =
+        "compare --trace piq-prxy_0 --requests 20000 --warmup 2000 --level chip,plane --request-log --check";
+    place.ok(&format!("{command} --jobs 1 --out serial"));
+    place.ok(&format!("{command} --jobs 5 --out parallel"));
+    place.ok(&format!("{command} --jobs 5 --seed 8 --out other"));
+    for file in ["results.json", "report.html", "config.toml", "requests.parquet"] {
+        let read = |directory: &str| std::fs::read(place.path().join(directory).join(file)).unwrap();
+        assert!(read("serial") == read("parallel"), "{file} differs");
+        assert!(read("serial") != read("other"), "{file} does not depend on the seed");
+    }
+    assert_eq!(results(&place.path().join("serial/results.json")).runs.len(), 12);
+}
+
+#[test]
+fn lists_are_combined_and_the_first_run_is_the_baseline() {
+    let place = Place::new();
+    place.ok("compare --requests 500 --schedulers piq,noop --allocation cwdp,pdwc --command-queue blocking,ncq:8 --queue 32,64 --out x");
+    let all = results(&place.path().join("x/results.json"));
+    assert_eq!(all.runs.len(), 16);
+    let first = &all.runs[0].labels;
+    assert_eq!(
+        (first.scheduler.as_str(), first.allocation.as_str(), first.queue_length),
+        ("piq", "cwdp", 32)
+    );
+    assert_eq!(all.runs[1].labels.scheduler, "noop");
+    assert_eq!(all.runs[2].labels.allocation, "pdwc");
+    assert_eq!(all.runs[4].labels.command_queue, "ncq:8");
+    assert_eq!(all.runs[8].labels.queue_length, 64);
+}
+
+#[test]
+fn tunables_reach_the_schedulers_that_have_them() {
+    let place = Place::new();
+    place.ok("compare --requests 500 --tunable barrier=complete --tunable piq+.write_wait_max_ns=5 --out x");
+    let all = results(&place.path().join("x/results.json"));
+    assert_eq!(all.runs[4].tunables["barrier"], "complete");
+    assert_eq!(all.runs[5].tunables["write_wait_max_ns"], "5");
+    assert_eq!(all.runs[0].tunables["merge"], "none");
+    assert_eq!(all.setup.options["tunable"], "barrier=complete,piq+.write_wait_max_ns=5");
+}
+
+#[test]
+fn the_timeline_is_json_and_the_request_log_is_parquet() {
+    let place = Place::new();
+    place.ok("run --requests 300 --scheduler piq+ --timeline t.json --request-log --check --out x");
+    let timeline: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path().join("t.json")).unwrap()).unwrap();
+    assert!(timeline["traceEvents"].as_array().unwrap().len() > 300);
+    let log = std::fs::File::open(place.path().join("x/requests.parquet")).unwrap();
+    let log = parquet::file::reader::SerializedFileReader::new(log).unwrap();
+    let metadata = parquet::file::reader::FileReader::metadata(&log);
+    assert_eq!(metadata.file_metadata().num_rows(), 300);
+    assert_eq!(metadata.file_metadata().schema_descr().num_columns(), 14);
+    assert!(!results(&place.path().join("x/results.json")).runs[0].invariants.is_empty());
+}
+
+#[test]
+fn a_trace_survives_conversion_and_gives_the_same_measurements() {
+    let place = Place::new();
+    place.ok("trace synth gc-hm_0 --requests 5000 --seed 0x7 -o a.csv.zst");
+    place.ok("trace convert a.csv.zst b.parquet");
+    place.ok("trace convert b.parquet c.csv.gz --to msr");
+    let stats = |trace: &str| {
+        let info = place.ok(&format!("trace info {trace} --json"));
+        serde_json::from_str::<serde_json::Value>(&info.out).unwrap()["stats"].clone()
+    };
+    assert_eq!(stats("a.csv.zst"), stats("b.parquet"));
+    assert_eq!(stats("a.csv.zst"), stats("c.csv.gz"));
+    place.ok("trace scale-time 2 a.csv.zst slow.csv");
+    let ratio =
+        stats("slow.csv")["duration"].as_f64().unwrap() / stats("a.csv.zst")["duration"].as_f64().unwrap();
+    assert!((ratio - 2.0).abs() < 1e-3, "{ratio}");
+}
+
+#[test]
+fn a_cut_keeps_the_part_asked_for() {
+    let place = Place::new();
+    place.ok("trace cut pgbench a.csv --skip 1000 --take 500");
+    assert_eq!(std::fs::read_to_string(place.path().join("a.csv")).unwrap().lines().count(), 500);
+    place.ok("trace cut pgbench b.csv.zst --from 1.5 --until 2.5 --end-sector 4000000");
+    let info = place.ok("trace info b.csv.zst --json");
+    let stats = serde_json::from_str::<serde_json::Value>(&info.out).unwrap()["stats"].clone();
+    assert!(stats["duration"].as_u64().unwrap() <= 1_000_000_000 && stats["requests"].as_u64().unwrap() > 10);
+    assert!(stats["end_sector"].as_u64().unwrap() <= 4_000_000);
+    place.fails(2, "trace cut pgbench c.csv --from 1000", &["pgbench", "nothing of it"]);
+    assert!(!place.path().join("c.csv").exists());
+}
+
+#[test]
+fn volumes_of_a_directory_are_found_by_name() {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join("msr")).unwrap();
+    place.ok("trace synth piq-hm_0 --requests 1000 -o msr/hm_7.csv.gz --to msr");
+    let said = place.ok("run --trace hm_7 --trace-dir msr");
+    assert!(said.out.contains("trace hm_7") && said.out.contains("1,000 requests"), "{}", said.out);
+    place.fails(2, "run --trace hm_8 --trace-dir msr", &["hm_8", "did you mean"]);
+    place.fails(2, "run --trace hm_7 --trace-dir nowhere", &["nowhere", "directory"]);
+}
+
+#[test]
+fn lists_help_pages_and_completions_are_there() {
+    let place = Place::new();
+    assert_eq!(place.ok("device list").out.lines().count(), planewise_model::profile::EMBEDDED.len());
+    assert!(place.ok("scheduler show piq+").out.contains("default: 1000000 ns"));
+    assert!(place.ok("trace formats").out.contains("parquet"));
+    assert!(place.ok("completions bash").out.contains("planewise"));
+    assert!(place.ok("--help").out.contains("130  interrupted"));
+    let shown = place.ok("device show piq-128g").out;
+    place.file("copy.toml", &shown);
+    assert!(place.ok("device check copy.toml").out.contains("valid"));
+    let schema = place.ok("device schema").out;
+    serde_json::from_str::<serde_json::Value>(&schema).unwrap();
+    std::fs::create_dir(place.path().join("man")).unwrap();
+    place.ok("man man");
+    let pages = std::fs::read_dir(place.path().join("man")).unwrap().count();
+    assert!(pages >= 18, "{pages}");
+    assert!(
+        std::fs::read_to_string(place.path().join("man/planewise-trace-synth.1"))
+            .unwrap()
+            .contains("requests")
+    );
+}

@@ -1,0 +1,64 @@
+//! Ctrl-C in mid-run: what was done is kept and marked.
+
+#![cfg(unix)]
+
+mod support;
+
+use planewise_sim::results::{Results, Status};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use support::{Place, Said};
+
+/// Starts a command that takes long, and sends it SIGINT once it is under way.
+fn interrupted(place: &Place, arguments: &str) -> Said {
+    let mut child = place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let started = Instant::now();
+    // It is under way when its hidden partial output is there.
+    while !place.everything().iter().any(|name| name.contains(".partial")) {
+        let ended = child.try_wait().unwrap();
+        assert!(
+            ended.is_none() && started.elapsed() < Duration::from_secs(60),
+            "{arguments}: never began: {ended:?}"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    signal(&child);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("{arguments}: did not stop");
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    child.wait_with_output().unwrap().into()
+}
+
+fn signal(child: &Child) {
+    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn an_interrupted_run_keeps_what_it_measured_and_says_so() {
+    let place = Place::new();
+    let said = interrupted(&place, "run --trace piq-prxy_0 --requests 20000000 --out x --request-log");
+    assert_eq!(said.code, Some(130), "{}", said.err);
+    assert!(said.err.contains("interrupted: 0 of 1 runs"), "{}", said.err);
+    let text = std::fs::read_to_string(place.path().join("x/results.json")).unwrap();
+    let results: Results = serde_json::from_str(&text).unwrap();
+    assert_eq!((results.status, results.runs[0].status), (Status::Interrupted, Status::Interrupted));
+    let counts = results.runs[0].metrics.requests;
+    assert!(counts.completed > 0 && counts.completed == counts.submitted && counts.completed < 20_000_000);
+    assert!(std::fs::read_to_string(place.path().join("x/report.html")).unwrap().contains("nterrupted"));
+    assert!(!place.everything().iter().any(|name| name.contains("partial") || name.contains(".part")));
+}
+
+#[test]
+fn an_interrupted_trace_command_leaves_nothing() {
+    let place = Place::new();
+    let said = interrupted(&place, "trace synth piq-prxy_0 --requests 20000000 -o x.csv");
+    assert_eq!(said.code, Some(130), "{}", said.err);
+    assert_eq!(place.everything(), [""; 0]);
+}
