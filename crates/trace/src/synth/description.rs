@@ -38,7 +38,8 @@ pub struct VolumeDescription {
     pub inter_arrival_ms: f64,
     /// Requests at most 0.2 ms after their predecessor, 0 to 1.
     pub burst_share: f64,
-    /// Of all 4 KiB pages written, the share that had been written before, 0 to 1.
+    /// Of all 4 KiB pages written, the share that had been written before, 0 to 1. With writes smaller than a page it is
+    /// the share of the volume written, and measures higher: every further write to a page counts as an update of it.
     pub update_share: f64,
     /// What the columns leave open.
     pub shape: Shape,
