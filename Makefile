@@ -28,10 +28,11 @@ lint: toolchain
 	@$(CARGO) clippy --workspace --all-targets -- -D warnings
 
 docs: toolchain
-	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --document-private-items --quiet
+	@RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --quiet
 
-bench: build ## time the engine and whole runs on this machine
+bench: build ## time whole runs, then the engine's parts, on this machine
 	@scripts/bench.sh
+	@$(CARGO) bench -p planewise-sim -p planewise-trace
 
 fuzz: ## fuzz every parser, FUZZ_SECONDS each (default 60); needs nightly Rust and cargo-fuzz
 	@scripts/fuzz.sh

@@ -85,7 +85,7 @@ fn mutated_traces_never_panic_a_parser_or_the_detection() {
     for sampled in FORMATS {
         let Some(sample) = sample(sampled) else { continue };
         assert!(!parse_all(sampled, &sample).unwrap().is_empty(), "{}", sampled.name);
-        for seed in 0..150u64 {
+        for seed in 0..1000u64 {
             let mut random = generator(seed, sampled.name);
             let mut bytes = sample.clone();
             mutate(&mut random, &mut bytes);
