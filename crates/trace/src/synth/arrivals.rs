@@ -56,14 +56,14 @@ impl Arrivals {
         }
     }
 
-    /// The next arrival. The first is at 0.
+    /// The next arrival, and whether it is inside a burst. The first is at 0.
     #[inline]
-    pub fn draw(&mut self) -> Ns {
+    pub fn draw(&mut self) -> (Ns, bool) {
         self.surplus -= self.burst_share;
         if self.burst_left > 0 {
             self.burst_left -= 1;
             self.now += self.burst_gaps.draw(&mut self.random);
-            return Ns(self.now);
+            return (Ns(self.now), true);
         }
         if self.started {
             self.now += self.idle_gaps.draw(&mut self.random);
@@ -74,7 +74,7 @@ impl Arrivals {
             self.burst_left = self.lengths.draw(&mut self.random) - 1;
             self.surplus += self.burst_left as f64;
         }
-        Ns(self.now)
+        (Ns(self.now), false)
     }
 }
 

@@ -64,8 +64,10 @@ pub struct Shape {
     pub burst_gap_sigma: f64,
     /// Sigma of the log-normal gaps between bursts, 0 to 3; they start above 200 us.
     pub idle_gap_sigma: f64,
-    /// Correlation of a request's direction with its predecessor's, 0 (coin tosses) to below 1.
-    pub direction_correlation: f64,
+    /// Correlation of a request's direction with its predecessor's inside a burst, 0 (coin tosses) to below 1.
+    pub direction_correlation_in_bursts: f64,
+    /// The same across the gap between bursts.
+    pub direction_correlation_between_bursts: f64,
     /// Skew s of re-use, 0 (uniform) to below 1: the hottest share x of the pages takes x^(1−s) of the jumps to old pages.
     pub reuse_skew: f64,
     /// Of the jumps of reads to old pages, the share that goes to pages which had been written, 0 to 1.
@@ -274,7 +276,8 @@ impl VolumeDescription {
         above("burst_gap_mean_us", shape.burst_gap_mean_us, 0.0, 190.0)?;
         within("burst_gap_sigma", shape.burst_gap_sigma, 0.0, 3.0)?;
         within("idle_gap_sigma", shape.idle_gap_sigma, 0.0, 3.0)?;
-        within("direction_correlation", shape.direction_correlation, 0.0, 0.999)?;
+        within("direction_correlation_in_bursts", shape.direction_correlation_in_bursts, 0.0, 0.999)?;
+        within("direction_correlation_between_bursts", shape.direction_correlation_between_bursts, 0.0, 0.999)?;
         within("reuse_skew", shape.reuse_skew, 0.0, 0.99)?;
         within("reads_of_written_share", shape.reads_of_written_share, 0.0, 1.0)?;
         within("streams", f64::from(shape.streams), 1.0, 12.0)?;

@@ -123,7 +123,8 @@ pub struct Generator {
     left: u64,
     made: u64,
     writes: u64,
-    correlation: f64,
+    /// Correlation of directions between bursts, and inside them.
+    correlation: [f64; 2],
     last: Direction,
     directions: rng::Generator,
     size_random: rng::Generator,
@@ -149,7 +150,10 @@ impl Generator {
             left: requests,
             made: 0,
             writes: 0,
-            correlation: shape.direction_correlation,
+            correlation: [
+                shape.direction_correlation_between_bursts,
+                shape.direction_correlation_in_bursts,
+            ],
             last: if description.write_ratio >= 0.5 { Direction::Write } else { Direction::Read },
             directions: rng::generator(seed, "synth.directions"),
             size_random: rng::generator(seed, "synth.sizes"),
@@ -174,18 +178,19 @@ impl Generator {
 
     #[inline]
     fn draw(&mut self) -> Request {
-        let direction = self.draw_direction();
+        let (arrival, in_burst) = self.arrivals.draw();
+        let direction = self.draw_direction(self.correlation[usize::from(in_burst)]);
         let sectors = self.sizes[direction.index()].draw(&mut self.size_random);
         let start = self.addresses.draw(direction, sectors);
-        Request::new(self.arrivals.draw(), start, sectors as u32, direction)
+        Request::new(arrival, start, sectors as u32, direction)
     }
 
     /// A two-state chain: the predecessor's direction with the probability of the correlation, else a coin that is
     /// loaded with the write ratio and against what has been made too much of.
     #[inline]
-    fn draw_direction(&mut self) -> Direction {
+    fn draw_direction(&mut self, correlation: f64) -> Direction {
         let coin = unit(&mut self.directions);
-        if self.made == 0 || coin >= self.correlation {
+        if self.made == 0 || coin >= correlation {
             let ratio = self.columns.write_ratio;
             let missing = ratio * self.made as f64 - self.writes as f64;
             // A ratio of exactly 0 or 1 has no exceptions, whatever the rounding of the correction.
