@@ -18,8 +18,13 @@ pub struct ConfigError {
 impl ConfigError {
     /// An error about one key; finds the line where the text sets it.
     pub fn at_key(origin: &str, text: &str, key: &str, problem: &str) -> ConfigError {
-        let line = text.lines().position(|line| line.split('=').next().is_some_and(|left| left.trim() == key));
-        ConfigError { origin: origin.to_owned(), line: line.map(|n| n + 1), message: format!("key '{key}': {problem}") }
+        let line =
+            text.lines().position(|line| line.split('=').next().is_some_and(|left| left.trim() == key));
+        ConfigError {
+            origin: origin.to_owned(),
+            line: line.map(|n| n + 1),
+            message: format!("key '{key}': {problem}"),
+        }
     }
 }
 
@@ -49,8 +54,9 @@ fn explain(message: &str) -> String {
     let Some(found) = quoted.next() else { return message };
     let known: Vec<&str> = quoted.collect();
     let what = if message.starts_with("unknown field") { "key" } else { "value" };
-    let nearest =
-        names::nearest(found, known.iter().copied()).map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+    let nearest = names::nearest(found, known.iter().copied())
+        .map(|name| format!(" (did you mean '{name}'?)"))
+        .unwrap_or_default();
     format!("unknown {what} '{found}'{nearest}; allowed: {}", known.join(", "))
 }
 
@@ -77,7 +83,9 @@ mod tests {
 
     #[test]
     fn a_missing_key_and_a_wrong_type_are_single_lines() {
-        for text in ["channels = 1\n", "channels = 'x'\nchips = 2\n", "channels = = 1", "channels = 1\nchannels = 2"] {
+        for text in
+            ["channels = 1\n", "channels = 'x'\nchips = 2\n", "channels = = 1", "channels = 1\nchannels = 2"]
+        {
             let error = parse_toml::<Example>(text, "a.toml").unwrap_err().to_string();
             assert!(error.starts_with("a.toml") && !error.contains('\n'), "{error}");
         }

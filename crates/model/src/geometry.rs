@@ -107,11 +107,15 @@ impl Geometry {
             _ => {
                 return Err((
                     "geometry",
-                    format!("channels x chips x dies x planes is too large; allowed: up to {MAX_PLANES} planes"),
+                    format!(
+                        "channels x chips x dies x planes is too large; allowed: up to {MAX_PLANES} planes"
+                    ),
                 ));
             }
         }
-        let pages = planes.unwrap_or(u64::MAX).checked_mul(u64::from(self.blocks_per_plane) * u64::from(self.pages_per_block));
+        let pages = planes
+            .unwrap_or(u64::MAX)
+            .checked_mul(u64::from(self.blocks_per_plane) * u64::from(self.pages_per_block));
         match pages {
             Some(n) if n <= MAX_PAGES => Ok(()),
             _ => Err((
@@ -208,7 +212,9 @@ impl AllocationOrder {
             index /= radix;
         }
         let [channel, chip, die, plane] = digit;
-        ((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die) * geometry.planes_per_die + plane
+        ((channel * geometry.chips_per_channel + chip) * geometry.dies_per_chip + die)
+            * geometry.planes_per_die
+            + plane
     }
 }
 

@@ -161,9 +161,8 @@ impl LocationVector {
 
     /// The number the papers print for the vector, where it fits in 128 bits.
     pub fn value(&self) -> Option<u128> {
-        (self.units <= 128).then(|| {
-            (0..self.units).fold(0, |value, unit| value << 1 | u128::from(self.contains(unit)))
-        })
+        (self.units <= 128)
+            .then(|| (0..self.units).fold(0, |value, unit| value << 1 | u128::from(self.contains(unit))))
     }
 }
 

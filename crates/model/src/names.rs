@@ -30,7 +30,11 @@ pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -
 }
 
 /// The error for a name that is in none of `known`.
-pub fn unknown<'a>(kind: &'static str, found: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> UnknownName {
+pub fn unknown<'a>(
+    kind: &'static str,
+    found: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> UnknownName {
     UnknownName {
         kind,
         found: found.to_owned(),
@@ -46,7 +50,10 @@ mod tests {
     #[test]
     fn a_slip_of_the_finger_is_answered_with_the_name_meant() {
         let error = unknown("scheduler", "nop", ["noop", "rws", "piq"]);
-        assert_eq!(error.to_string(), "unknown scheduler 'nop' (did you mean 'noop'?); known: noop, rws, piq");
+        assert_eq!(
+            error.to_string(),
+            "unknown scheduler 'nop' (did you mean 'noop'?); known: noop, rws, piq"
+        );
         assert_eq!(unknown("scheduler", "zzz", ["noop"]).nearest, None);
     }
 }

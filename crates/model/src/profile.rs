@@ -173,10 +173,14 @@ impl Profile {
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         self.geometry.check()?;
         let longest = Ns::from_millis(1_000_000).0;
-        let latencies = [("read_ns", self.timing.read_ns.values()), ("program_ns", self.timing.program_ns.values())];
+        let latencies =
+            [("read_ns", self.timing.read_ns.values()), ("program_ns", self.timing.program_ns.values())];
         for (key, values) in latencies {
             if values.is_empty() || values.iter().any(|&ns| ns > longest) {
-                return Err((key, format!("found {values:?}; allowed: 1 or more latencies of 0 to {longest} ns")));
+                return Err((
+                    key,
+                    format!("found {values:?}; allowed: 1 or more latencies of 0 to {longest} ns"),
+                ));
             }
         }
         for (key, value) in [("command_ns", self.timing.command_ns), ("erase_ns", self.timing.erase_ns)] {
@@ -197,7 +201,10 @@ impl Profile {
             return Err(("gc_threshold", format!("found {threshold}; allowed: 0 to 0.5")));
         }
         if self.user_pages() == 0 {
-            return Err(("over_provisioning", format!("found {spare}; it leaves the host not one page of each plane")));
+            return Err((
+                "over_provisioning",
+                format!("found {spare}; it leaves the host not one page of each plane"),
+            ));
         }
         let pages_per_block = self.geometry.pages_per_block;
         let user_blocks = (self.user_pages() / self.geometry.planes()).div_ceil(pages_per_block);
@@ -266,7 +273,8 @@ mod tests {
 
     #[test]
     fn capacities_are_what_the_documents_say() {
-        let gib = |name: &str| Profile::embedded(name).unwrap().geometry.capacity().0 as f64 / f64::from(1 << 30);
+        let gib =
+            |name: &str| Profile::embedded(name).unwrap().geometry.capacity().0 as f64 / f64::from(1 << 30);
         assert_eq!(gib("piq-128g"), 128.0);
         assert_eq!(gib("gc-128g"), 128.0);
         assert_eq!(gib("gc-64g"), 64.0);

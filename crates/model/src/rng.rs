@@ -16,9 +16,9 @@ pub const DEFAULT_SEED: u64 = 0x504c_414e_4557_4953; // "PLANEWIS"
 /// a consumer of randomness never shifts the numbers another one sees.
 pub fn generator(seed: u64, purpose: &str) -> Generator {
     // FNV-1a over the purpose: stable, and spread enough to tell a handful of stream names apart.
-    let stream = purpose
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    let stream = purpose.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
     let mut bytes = [0u8; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     bytes[8..16].copy_from_slice(&(!seed).to_le_bytes());

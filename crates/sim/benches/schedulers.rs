@@ -33,7 +33,8 @@ impl Bench {
             })
             .collect();
         let scheduler = (entry.build)(&host, &TunableValues::defaults(entry.tunables));
-        let mut bench = Bench { scheduler, queue: HostQueue::new(queued + 1), requests, next: 0, sequence: 0 };
+        let mut bench =
+            Bench { scheduler, queue: HostQueue::new(queued + 1), requests, next: 0, sequence: 0 };
         (0..queued).for_each(|_| bench.insert());
         bench
     }

@@ -35,9 +35,11 @@ impl FromStr for UnitLevel {
         match text {
             "chip" => Ok(UnitLevel::Chip),
             "plane" => Ok(UnitLevel::Plane),
-            _ => {
-                Err(SimError::Option { key: "level".into(), found: format!("'{text}'"), allowed: "chip, plane".into() })
-            }
+            _ => Err(SimError::Option {
+                key: "level".into(),
+                found: format!("'{text}'"),
+                allowed: "chip, plane".into(),
+            }),
         }
     }
 }
@@ -127,7 +129,11 @@ impl RunConfig {
         let profile = self.profile.clone();
         profile.check().map_err(|(key, problem)| {
             let (found, allowed) = problem.split_once("; ").unwrap_or((&problem, "see the profile's schema"));
-            SimError::Option { key: key.into(), found: found.replace("found ", ""), allowed: allowed.replace("allowed: ", "") }
+            SimError::Option {
+                key: key.into(),
+                found: found.replace("found ", ""),
+                allowed: allowed.replace("allowed: ", ""),
+            }
         })?;
         let out_of_range = |key: &str, found: u32, allowed: &str| SimError::Option {
             key: key.into(),
@@ -149,11 +155,13 @@ impl RunConfig {
             tunables.set(scheduler.name, scheduler.tunables, name, value)?;
         }
         let advanced = match (self.advanced, self.level, command_queue) {
-            (AdvancedUse::Off, ..) | (AdvancedUse::Auto, UnitLevel::Chip, CommandQueue::Blocking) => AdvancedCommands {
-                copyback: profile.advanced_commands.copyback,
-                copyback_same_parity: profile.advanced_commands.copyback_same_parity,
-                ..AdvancedCommands::NONE
-            },
+            (AdvancedUse::Off, ..) | (AdvancedUse::Auto, UnitLevel::Chip, CommandQueue::Blocking) => {
+                AdvancedCommands {
+                    copyback: profile.advanced_commands.copyback,
+                    copyback_same_parity: profile.advanced_commands.copyback_same_parity,
+                    ..AdvancedCommands::NONE
+                }
+            }
             _ => profile.advanced_commands,
         };
         let true_units = units(&profile.geometry, &profile.translation.allocation, self.level);

@@ -50,7 +50,8 @@ impl<O: Observer> Simulator<O> {
     /// Unknown names, options out of range, a condition that the device cannot hold.
     pub fn new(config: &RunConfig, mut observer: O) -> Result<Simulator<O>, SimError> {
         let parts = config.resolve()?;
-        let device = Device::new(&parts.profile, parts.advanced, config.condition, config.queue_length, config.seed)?;
+        let device =
+            Device::new(&parts.profile, parts.advanced, config.condition, config.queue_length, config.seed)?;
         observer.start(device.geometry(), device.executors());
         Ok(Simulator {
             now: Ns::ZERO,
@@ -169,7 +170,11 @@ impl<O: Observer> Simulator<O> {
             return Err(SimError::PastEnd { number, start, end, capacity: self.user_sectors });
         }
         if request.arrival < self.last_arrival {
-            return Err(SimError::OutOfOrder { number, arrival: request.arrival, previous: self.last_arrival });
+            return Err(SimError::OutOfOrder {
+                number,
+                arrival: request.arrival,
+                previous: self.last_arrival,
+            });
         }
         self.last_arrival = request.arrival;
         if request.arrival > self.now {
@@ -267,7 +272,8 @@ impl<O: Observer> Simulator<O> {
             if std::mem::take(&mut self.ask_scheduler) | self.device.take_freed() {
                 self.dispatch();
             }
-            let mut context = Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+            let mut context =
+                Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
             self.device.start_operations(&mut context)?;
             self.complete_finished();
             if !self.unsettled {
@@ -282,7 +288,8 @@ impl<O: Observer> Simulator<O> {
             let (device, outstanding) = (&self.device, self.queue.outstanding());
             let decision = match self.command_queue {
                 CommandQueue::Blocking => {
-                    let accepts = |queued: &QueuedRequest| device.is_free_for(queued.request.direction, queued.pages);
+                    let accepts =
+                        |queued: &QueuedRequest| device.is_free_for(queued.request.direction, queued.pages);
                     self.scheduler.dispatch(self.now, &Gate::new(&self.queue, &accepts))
                 }
                 CommandQueue::Ncq(depth) if outstanding >= depth => Decision::Wait,

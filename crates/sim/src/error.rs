@@ -42,7 +42,9 @@ pub enum SimError {
         start: Lsn,
     },
     /// A request that arrives before one already submitted.
-    #[error("request {number} arrives at {arrival}, before its predecessor at {previous}; allowed: times that never fall")]
+    #[error(
+        "request {number} arrives at {arrival}, before its predecessor at {previous}; allowed: times that never fall"
+    )]
     OutOfOrder {
         /// Number of the request in the run, from 1.
         number: u64,
@@ -80,7 +82,9 @@ pub enum SimError {
         problem: String,
     },
     /// Nothing can happen any more while requests are pending: a policy withholds them for ever.
-    #[error("{pending} requests are pending at {now} and neither device nor scheduler '{scheduler}' will ever act: the scheduler withholds them")]
+    #[error(
+        "{pending} requests are pending at {now} and neither device nor scheduler '{scheduler}' will ever act: the scheduler withholds them"
+    )]
     Stalled {
         /// Requests in the queue.
         pending: usize,

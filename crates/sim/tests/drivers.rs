@@ -84,11 +84,17 @@ fn jobs_of_different_areas_and_patterns_run_side_by_side_and_finish() {
 fn littles_law_holds_on_an_open_loop_run() {
     let config = RunConfig::new(device(2, 2, 1, 1));
     let requests: Vec<Request> = (0..20_000u64)
-        .map(|n| Request::new(Ns(n * 4_000_000), Lsn(n * 7919 % 4096 * 8), 8, Direction::ALL[(n % 2) as usize]))
+        .map(|n| {
+            Request::new(Ns(n * 4_000_000), Lsn(n * 7919 % 4096 * 8), 8, Direction::ALL[(n % 2) as usize])
+        })
         .collect();
     let metrics = open(&config, &requests, 0).unwrap().metrics;
     let expected = metrics.all.iops * metrics.all.latency_ns.mean / 1e9;
-    assert!((metrics.mean_queue_depth / expected - 1.0).abs() < 1e-9, "{} {expected}", metrics.mean_queue_depth);
+    assert!(
+        (metrics.mean_queue_depth / expected - 1.0).abs() < 1e-9,
+        "{} {expected}",
+        metrics.mean_queue_depth
+    );
 }
 
 #[test]
@@ -121,7 +127,14 @@ fn utilization_tells_the_whole_run_from_the_time_with_requests_pending() {
 fn warm_up_requests_are_simulated_and_not_measured() {
     let config = RunConfig::new(device(1, 1, 1, 1));
     let requests: Vec<Request> = (0..100u64)
-        .map(|n| Request::new(Ns(n * 1_000_000), Lsn(n * 8), 8, if n < 60 { Direction::Write } else { Direction::Read }))
+        .map(|n| {
+            Request::new(
+                Ns(n * 1_000_000),
+                Lsn(n * 8),
+                8,
+                if n < 60 { Direction::Write } else { Direction::Read },
+            )
+        })
         .collect();
     let metrics = open(&config, &requests, 60).unwrap().metrics;
     assert_eq!((metrics.requests.completed, metrics.requests.writes, metrics.flash.programs), (40, 0, 0));
@@ -173,12 +186,15 @@ fn a_stopped_run_keeps_what_it_has_and_says_so() {
 #[test]
 fn requests_that_cannot_be_are_refused_by_number() {
     let config = RunConfig::new(device(1, 1, 1, 1));
-    let refused = |request: Request| open(&config, &[pages(Direction::Read, [0])[0], request], 0).unwrap_err().to_string();
+    let refused = |request: Request| {
+        open(&config, &[pages(Direction::Read, [0])[0], request], 0).unwrap_err().to_string()
+    };
     let past = refused(Request::new(Ns(1), Lsn(1 << 40), 8, Direction::Read));
     assert!(past.contains("request 2") && past.contains("--wrap"), "{past}");
     assert!(refused(Request::new(Ns(1), Lsn(u64::MAX), 8, Direction::Read)).contains("past the end"));
     assert!(refused(Request::new(Ns(1), Lsn(0), 0, Direction::Read)).contains("length 0"));
-    let order = open(&config, &[Request::new(Ns(5), Lsn(0), 8, Direction::Read), pages(Direction::Read, [0])[0]], 0);
+    let order =
+        open(&config, &[Request::new(Ns(5), Lsn(0), 8, Direction::Read), pages(Direction::Read, [0])[0]], 0);
     assert!(order.unwrap_err().to_string().contains("before its predecessor"));
 }
 
@@ -198,7 +214,10 @@ fn names_and_numbers_that_cannot_be_are_refused_with_what_is_allowed() {
     assert!(error(&|config| config.profile.interface.command_queue = "ncq:0".into()).contains("ncq:D"));
     assert!(error(&|config| config.profile.interface.flash_scheduler = "lifo".into()).contains("fcfs"));
     assert!(error(&|config| config.profile.translation.wear_levelling = "static".into()).contains("dynamic"));
-    assert!(error(&|config| config.tunables.push(("mrge".into(), "none".into()))).contains("did you mean 'merge'"));
+    assert!(
+        error(&|config| config.tunables.push(("mrge".into(), "none".into())))
+            .contains("did you mean 'merge'")
+    );
     assert!(error(&|config| config.tunables.push(("merge".into(), "yes".into()))).contains("none, adjacent"));
     assert!(error(&|config| config.profile.geometry.channels = 0).contains("channels"));
 }

@@ -98,7 +98,12 @@ fn a_late_write_batch_goes_before_reads_once_and_then_reads_have_their_turn() {
     assert!(writes[1] > writes[0] + 1, "reads have a turn between two promotions: {writes:?}");
     let last = run(&four_units("piq"), &requests).unwrap();
     let write_issue = |completions: &[Completion]| {
-        completions.iter().filter(|c| c.request.direction == Direction::Write).map(|c| c.issued).min().unwrap()
+        completions
+            .iter()
+            .filter(|c| c.request.direction == Direction::Write)
+            .map(|c| c.issued)
+            .min()
+            .unwrap()
     };
     assert!(write_issue(&completions) < write_issue(&last), "PIQ keeps writes waiting until no read waits");
 }
@@ -107,7 +112,8 @@ fn a_late_write_batch_goes_before_reads_once_and_then_reads_have_their_turn() {
 fn under_piq_plus_no_write_starves_while_reads_flood_the_device() {
     // 100 ms of reads at 1.4 times what a unit can serve; the writes' wait stays bounded by the threshold and the queue.
     for barrier in ["issue", "complete"] {
-        let mut requests: Vec<Request> = (0..2000u64).map(|n| pair(Ns(n * 50_000), n % 3, Direction::Read)).collect();
+        let mut requests: Vec<Request> =
+            (0..2000u64).map(|n| pair(Ns(n * 50_000), n % 3, Direction::Read)).collect();
         requests.extend((0..20u64).map(|n| pair(Ns(n * 5_000_000 + 1), n % 3, Direction::Write)));
         requests.sort_by_key(|request| request.arrival);
         let mut config = four_units("piq+");

@@ -128,8 +128,9 @@ fn all_24_static_orders_put_a_page_where_their_name_says() {
         let mut profile = device(2, 3, 2, 2);
         profile.translation.allocation = order.to_string();
         let config = RunConfig::new(profile);
-        let requests: Vec<Request> =
-            (0..200).map(|page| Request::new(Ns(page * 900_000), Lsn(page * 8), 8, Direction::Write)).collect();
+        let requests: Vec<Request> = (0..200)
+            .map(|page| Request::new(Ns(page * 900_000), Lsn(page * 8), 8, Direction::Write))
+            .collect();
         run(&config, &requests).unwrap();
     }
 }

@@ -45,7 +45,8 @@ fn half_a_million_overwrites_of_a_nearly_full_device_lose_nothing() {
                 config.profile.translation.allocation = allocation.into();
                 config.condition = condition;
                 let case = format!("{allocation}, {share} of the user space, {condition}");
-                let simulator = overwrite(&config, share, 500_000).unwrap_or_else(|error| panic!("{case}: {error}"));
+                let simulator =
+                    overwrite(&config, share, 500_000).unwrap_or_else(|error| panic!("{case}: {error}"));
                 assert_eq!(simulator.submitted(), 500_000);
                 assert_eq!(simulator.pending(), 0);
                 simulator.observer().report().unwrap_or_else(|violations| panic!("{case}: {violations}"));

@@ -159,7 +159,11 @@ fn the_blocking_interface_reaches_the_same_makespans() {
         let mut config = config(1, 1, dies, planes);
         config.condition = Condition::Fresh;
         config.profile.interface.command_queue = "blocking".into();
-        assert_eq!(makespan(&config, &writes), analytic(1, 1, dies.into(), planes.into()), "{dies} x {planes}");
+        assert_eq!(
+            makespan(&config, &writes),
+            analytic(1, 1, dies.into(), planes.into()),
+            "{dies} x {planes}"
+        );
     }
 }
 

@@ -14,9 +14,9 @@ impl Device {
     /// Starts a collection on the first plane of the executor that the scheme wants collected and that has a victim.
     pub(super) fn begin_wanted_collection(&mut self, executor: u32) -> bool {
         self.executors[executor as usize].wants_collection = false;
-        self.load
-            .planes_of(executor)
-            .any(|plane| self.collector.should_start(self.plane_state(plane)) && self.begin_collection(executor, plane))
+        self.load.planes_of(executor).any(|plane| {
+            self.collector.should_start(self.plane_state(plane)) && self.begin_collection(executor, plane)
+        })
     }
 
     /// Picks a victim on a plane; false when no block holds an invalid page.
@@ -41,7 +41,8 @@ impl Device {
         let mut collection = self.collection(executor);
         let first = self.planes.first_page(collection.plane, collection.victim);
         let pages = self.geometry.pages_per_block;
-        let next = (collection.cursor..pages).find(|&page| self.mapping.valid_owner(Ppn(first.0 + page)).is_some());
+        let next =
+            (collection.cursor..pages).find(|&page| self.mapping.valid_owner(Ppn(first.0 + page)).is_some());
         self.executors[executor as usize].group_planes = 1;
         context.observer.operation_start(context.now, executor, 1);
         let command = Ns(self.timing.command_ns);
@@ -110,7 +111,12 @@ impl Device {
         Ok(())
     }
 
-    fn finish_collection<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32, done: Collection) {
+    fn finish_collection<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+        done: Collection,
+    ) {
         self.planes.erase(done.plane, done.victim);
         let block = done.plane * self.geometry.blocks_per_plane + done.victim;
         context.observer.block_erase(context.now, block);

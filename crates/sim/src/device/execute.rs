@@ -110,7 +110,10 @@ impl Channel {
 
 impl Device {
     /// Lets every executor that may start something do so.
-    pub(crate) fn start_operations<O: Observer>(&mut self, context: &mut Context<'_, O>) -> Result<(), SimError> {
+    pub(crate) fn start_operations<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+    ) -> Result<(), SimError> {
         // Kicks are served in the order given. Re-routing a read may kick another executor: hence the index.
         let mut index = 0;
         while index < self.kicks.len() {
@@ -141,7 +144,11 @@ impl Device {
         }
     }
 
-    fn phase_ended<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<(), SimError> {
+    fn phase_ended<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+    ) -> Result<(), SimError> {
         let state = &mut self.executors[executor as usize];
         match state.phase {
             Phase::Idle => unreachable!("an idle executor has no event"),
@@ -185,7 +192,11 @@ impl Device {
     }
 
     /// Starts the next operation of an idle executor, if there is one.
-    fn start_next<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<(), SimError> {
+    fn start_next<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+    ) -> Result<(), SimError> {
         let state = &self.executors[executor as usize];
         let host_waits = !state.waiting[0].is_empty() || !state.waiting[1].is_empty();
         if let Some(collection) = state.collection {
@@ -237,9 +248,14 @@ impl Device {
         planes.count_ones()
     }
 
-    fn start_read<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<(), SimError> {
+    fn start_read<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+    ) -> Result<(), SimError> {
         let list = Direction::Read.index();
-        let Some(first) = self.executors[executor as usize].waiting[list].pop_front(&self.transactions) else {
+        let Some(first) = self.executors[executor as usize].waiting[list].pop_front(&self.transactions)
+        else {
             return Ok(());
         };
         let ppn = Ppn(self.mapping.physical(self.transactions[first].lpn));
@@ -270,13 +286,19 @@ impl Device {
         Ok(())
     }
 
-    fn start_write<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<(), SimError> {
+    fn start_write<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+    ) -> Result<(), SimError> {
         let list = Direction::Write.index();
         let first = self.executors[executor as usize].waiting[list].head;
         let plane = self.transactions[first].plane;
         if !self.can_program(plane) {
             // No page left but those kept for collection: collect now, whatever the scheme's threshold says.
-            if self.executors[executor as usize].collection.is_none() && !self.begin_collection(executor, plane) {
+            if self.executors[executor as usize].collection.is_none()
+                && !self.begin_collection(executor, plane)
+            {
                 return Err(self.space_exhausted(context.now, plane));
             }
             return self.collection_step(context, executor);
@@ -475,12 +497,15 @@ impl Device {
             write.queued = context.now;
             let executor = self.load.add(plane);
             // It keeps its place: the write goes before those that came after the request it belongs to.
-            self.executors[executor as usize].waiting[Direction::Write.index()].push_front(&mut self.transactions, index);
+            self.executors[executor as usize].waiting[Direction::Write.index()]
+                .push_front(&mut self.transactions, index);
             self.kick(executor);
             return;
         }
         self.transactions.remove(index);
-        progress_one(&mut self.progress[transaction.slot.index()].remaining, || self.finished.push(transaction.slot));
+        progress_one(&mut self.progress[transaction.slot.index()].remaining, || {
+            self.finished.push(transaction.slot)
+        });
     }
 }
 

@@ -4,11 +4,8 @@
 //! (design section 5). Each executor has two first-in-first-out lists of waiting transactions, one for each direction,
 //! and at most one event pending; each channel is taken by one executor at a time and hands itself to the next in line.
 //!
-//! * `mod.rs`: construction, admission of requests, load of units
-//! * [`execute`]: phases of operations, channels
-//! * [`collect`]: the mechanics of garbage collection
-//! * [`load`]: how much each unit has to do
-//! * [`transaction`]: storage
+//! `mod.rs` holds construction and admission of requests, `execute.rs` the phases of operations and the channels,
+//! `collect.rs` the mechanics of garbage collection, `load.rs` how much each unit has to do, `transaction.rs` storage.
 
 mod collect;
 mod execute;
@@ -247,7 +244,15 @@ impl Device {
     }
 
     #[inline]
-    fn transaction(&mut self, now: Ns, slot: Slot, lpn: Lpn, kind: Kind, plane: u32, sectors: u32) -> Transaction {
+    fn transaction(
+        &mut self,
+        now: Ns,
+        slot: Slot,
+        lpn: Lpn,
+        kind: Kind,
+        plane: u32,
+        sectors: u32,
+    ) -> Transaction {
         self.sequence += 1;
         Transaction {
             queued: now,
@@ -307,7 +312,10 @@ impl Device {
                 continue;
             }
             if self.mapping.valid_owner(Ppn(ppn)) != Some(lpn) {
-                return Err(format!("logical page {} is mapped to {ppn}, which belongs to another page", lpn.0));
+                return Err(format!(
+                    "logical page {} is mapped to {ppn}, which belongs to another page",
+                    lpn.0
+                ));
             }
             valid_pages[(ppn / self.geometry.pages_per_block) as usize] += 1;
         }

@@ -61,7 +61,8 @@ impl Running<'_> {
             self.next = 0;
         }
         self.issued += 1;
-        let read = job.read_share >= 1.0 || (job.read_share > 0.0 && self.random.random::<f64>() < job.read_share);
+        let read =
+            job.read_share >= 1.0 || (job.read_share > 0.0 && self.random.random::<f64>() < job.read_share);
         let direction = if read { Direction::Read } else { Direction::Write };
         Request { process, ..Request::new(arrival, Lsn(job.area_start.0 + offset), job.sectors, direction) }
     }

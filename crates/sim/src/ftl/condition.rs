@@ -45,10 +45,12 @@ impl FromStr for Condition {
     type Err = SimError;
 
     fn from_str(text: &str) -> Result<Condition, SimError> {
-        let refused = |found: &str| SimError::Option {
+        let refused = |found: &str| {
+            SimError::Option {
             key: "condition".into(),
             found: format!("'{found}'"),
             allowed: "fresh, filled, aged, or aged:VALID/INVALID/FREE in percent that add up to 100, e.g. aged:84/10/6".into(),
+        }
         };
         match text {
             "fresh" => return Ok(Condition::Fresh),

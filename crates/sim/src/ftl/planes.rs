@@ -109,7 +109,8 @@ impl Planes {
     /// Corrects the valid count of a block that [`Planes::fill_block`] filled.
     pub(crate) fn set_valid(&mut self, plane: u32, block: u32, valid: u16) {
         let index = self.block_index(plane, block);
-        self.valid_total[plane as usize] = self.valid_total[plane as usize] - u32::from(self.valid[index]) + u32::from(valid);
+        self.valid_total[plane as usize] =
+            self.valid_total[plane as usize] - u32::from(self.valid[index]) + u32::from(valid);
         self.valid[index] = valid;
     }
 
@@ -182,7 +183,10 @@ impl Planes {
     /// Valid counts of the plane's blocks ([`u16::MAX`] for free ones) and the offset of the block being written.
     pub(crate) fn victims(&self, plane: u32) -> (&[u16], u32) {
         let first = self.block_index(plane, 0);
-        (&self.valid[first..first + self.geometry.blocks_per_plane as usize], self.active[plane as usize].block)
+        (
+            &self.valid[first..first + self.geometry.blocks_per_plane as usize],
+            self.active[plane as usize].block,
+        )
     }
 
     /// Whether the plane's active block has no page left.
@@ -208,8 +212,11 @@ impl Planes {
                 free_blocks += u32::from(is_free);
                 valid_total += counted;
                 if (is_free && counted != 0) || (!is_free && u32::from(self.valid[index]) != counted) {
-                    let kept = if is_free { "free".to_owned() } else { format!("{} valid", self.valid[index]) };
-                    return Err(format!("block {block} of plane {plane} is kept as {kept}, the map has {counted} valid pages"));
+                    let kept =
+                        if is_free { "free".to_owned() } else { format!("{} valid", self.valid[index]) };
+                    return Err(format!(
+                        "block {block} of plane {plane} is kept as {kept}, the map has {counted} valid pages"
+                    ));
                 }
             }
             let active = self.active[plane as usize];
@@ -248,7 +255,10 @@ impl Planes {
     /// `(block offset in the plane, page in the block)`.
     #[inline]
     pub(crate) fn offset_of(&self, ppn: Ppn) -> (u32, u32) {
-        (self.blocks_per_plane.remainder(self.pages_per_block.quotient(ppn.0)), self.pages_per_block.remainder(ppn.0))
+        (
+            self.blocks_per_plane.remainder(self.pages_per_block.quotient(ppn.0)),
+            self.pages_per_block.remainder(ppn.0),
+        )
     }
 
     /// Bytes of the tables.

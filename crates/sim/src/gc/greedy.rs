@@ -9,9 +9,15 @@ pub(crate) fn fewest_valid(valid: &[u16], active: u32, active_is_full: bool, ful
     let skip = |block: usize| block as u32 == active && !active_is_full;
     let fewest = valid[..].iter().copied().min().unwrap_or(u16::MAX);
     // The common case: the global minimum is no active block. Otherwise look again, leaving that one out.
-    let found = valid.iter().position(|&count| count == fewest).filter(|&block| !skip(block)).or_else(|| {
-        valid.iter().enumerate().filter(|&(block, _)| !skip(block)).min_by_key(|&(_, &count)| count).map(|(block, _)| block)
-    })?;
+    let found =
+        valid.iter().position(|&count| count == fewest).filter(|&block| !skip(block)).or_else(|| {
+            valid
+                .iter()
+                .enumerate()
+                .filter(|&(block, _)| !skip(block))
+                .min_by_key(|&(_, &count)| count)
+                .map(|(block, _)| block)
+        })?;
     (u32::from(valid[found]) < full).then_some(found as u32)
 }
 

@@ -61,9 +61,7 @@ pub static SCHEMES: &[Scheme] = &[traditional::SCHEME];
 /// # Errors
 /// The name is unknown.
 pub fn build(name: &str, options: &CollectorOptions) -> Result<Box<dyn Collector>, SimError> {
-    SCHEMES
-        .iter()
-        .find(|scheme| scheme.name == name)
-        .map(|scheme| (scheme.build)(options))
-        .ok_or_else(|| names::unknown("garbage collection scheme", name, SCHEMES.iter().map(|s| s.name)).into())
+    SCHEMES.iter().find(|scheme| scheme.name == name).map(|scheme| (scheme.build)(options)).ok_or_else(|| {
+        names::unknown("garbage collection scheme", name, SCHEMES.iter().map(|s| s.name)).into()
+    })
 }

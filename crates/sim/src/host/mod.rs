@@ -4,8 +4,8 @@ mod conflicts;
 mod queue;
 
 pub(crate) use conflicts::Conflicts;
-pub use queue::{HostQueue, QueuedRequest, Slot};
 pub(crate) use queue::WaitingWrites;
+pub use queue::{HostQueue, QueuedRequest, Slot};
 
 /// The device's interface: when it takes another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

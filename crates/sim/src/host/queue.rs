@@ -44,7 +44,15 @@ enum State {
 impl QueuedRequest {
     /// A request that enters the queue at `now` as number `sequence`.
     pub fn new(now: Ns, sequence: u64, request: Request, pages: PageRange, conflict: bool) -> QueuedRequest {
-        QueuedRequest { request, pages, sequence, entered: now, issued: Ns::ZERO, conflict, state: State::Waiting }
+        QueuedRequest {
+            request,
+            pages,
+            sequence,
+            entered: now,
+            issued: Ns::ZERO,
+            conflict,
+            state: State::Waiting,
+        }
     }
 }
 
@@ -63,7 +71,8 @@ impl HostQueue {
     pub fn new(length: u32) -> HostQueue {
         let request = Request::new(Ns::ZERO, Lsn(0), 1, Direction::Read);
         let pages = PageRange { first: 0, count: 1 };
-        let empty = QueuedRequest { state: State::Free, ..QueuedRequest::new(Ns::ZERO, 0, request, pages, false) };
+        let empty =
+            QueuedRequest { state: State::Free, ..QueuedRequest::new(Ns::ZERO, 0, request, pages, false) };
         HostQueue {
             slots: vec![empty; length as usize],
             free: (0..length).rev().map(Slot).collect(),

@@ -172,7 +172,11 @@ impl Batches {
         let index = self.index(batch);
         let (word, bit) = (index / 64, 1u64 << (index % 64));
         if self.touches_all(pages) {
-            if set { self.everywhere[word] |= bit } else { self.everywhere[word] &= !bit }
+            if set {
+                self.everywhere[word] |= bit
+            } else {
+                self.everywhere[word] &= !bit
+            }
             return;
         }
         let (rows, words) = (&mut self.rows, self.words);

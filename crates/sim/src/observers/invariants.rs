@@ -75,7 +75,10 @@ impl Invariants {
         finally(self.entered.is_empty(), format!("{} requests never completed", self.entered.len()));
         finally(
             self.queue_area == self.sojourn_sum || !self.entered.is_empty(),
-            format!("Little's law: queue area {} differs from the sum of sojourns {}", self.queue_area, self.sojourn_sum),
+            format!(
+                "Little's law: queue area {} differs from the sum of sojourns {}",
+                self.queue_area, self.sojourn_sum
+            ),
         );
         if violated == 0 {
             let mut checks: BTreeMap<String, u64> =
@@ -196,14 +199,17 @@ impl Observer for Invariants {
         let ordered = completion.request.arrival <= completion.entered
             && completion.entered <= completion.issued
             && completion.issued <= now;
-        self.check("arrival, entry, issue and completion follow one another", ordered, || format!("{completion:?}"));
+        self.check("arrival, entry, issue and completion follow one another", ordered, || {
+            format!("{completion:?}")
+        });
         self.sojourn_sum += u128::from(now.saturating_sub(completion.entered).0);
         // Requests merged into one complete one after the other in the same slot: the first ends it.
         let Some(in_flight) = self.slot(slot).take() else { return };
         if in_flight.direction == Direction::Write {
             self.completed_at[in_flight.sequence as usize] = now;
             for page in 0..in_flight.floors.len() as u64 {
-                let latest = self.superseded.entry((in_flight.first_page + page) as u32).or_insert(completion.issued);
+                let latest =
+                    self.superseded.entry((in_flight.first_page + page) as u32).or_insert(completion.issued);
                 *latest = (*latest).max(completion.issued);
             }
         }
@@ -218,9 +224,11 @@ impl Observer for Invariants {
     fn page_program(&mut self, now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn) {
         let (block, page) = self.block_and_page(ppn);
         let expected = self.next_page.insert(block, page + 1);
-        self.check("pages of a block are programmed in order, once between erases", expected.is_none_or(|next| next == page), || {
-            format!("page {page} of block {block} at {now}, expected {expected:?}")
-        });
+        self.check(
+            "pages of a block are programmed in order, once between erases",
+            expected.is_none_or(|next| next == page),
+            || format!("page {page} of block {block} at {now}, expected {expected:?}"),
+        );
         let version = match origin {
             Origin::Host(slot) => match self.slot(slot) {
                 Some(in_flight) => in_flight.sequence + 1,
@@ -228,11 +236,15 @@ impl Observer for Invariants {
             },
             Origin::Collection { from } => {
                 let (owner, version) = self.contents.get(&from.0).copied().unwrap_or((lpn, INITIAL));
-                self.check("collection moves the page that it says", owner == lpn, || format!("page {} at {now}", lpn.0));
-                let current = self.current.get(&lpn.0).copied();
-                self.check("collection moves only valid pages", current.is_none_or(|current| current == from), || {
-                    format!("page {} from {} at {now}, current {current:?}", lpn.0, from.0)
+                self.check("collection moves the page that it says", owner == lpn, || {
+                    format!("page {} at {now}", lpn.0)
                 });
+                let current = self.current.get(&lpn.0).copied();
+                self.check(
+                    "collection moves only valid pages",
+                    current.is_none_or(|current| current == from),
+                    || format!("page {} from {} at {now}, current {current:?}", lpn.0, from.0),
+                );
                 version
             }
         };
@@ -264,7 +276,15 @@ impl Observer for Invariants {
         self.channel_free[channel as usize] = to;
     }
 
-    fn array_busy(&mut self, executor: u32, from: Ns, to: Ns, what: ArrayOperation, planes: u32, _collection: bool) {
+    fn array_busy(
+        &mut self,
+        executor: u32,
+        from: Ns,
+        to: Ns,
+        what: ArrayOperation,
+        planes: u32,
+        _collection: bool,
+    ) {
         let free = self.array_free[executor as usize];
         self.check("a die runs one array operation at a time", from >= free && to >= from, || {
             format!("executor {executor}: {what:?} from {from}, busy until {free}")
@@ -278,7 +298,9 @@ impl Observer for Invariants {
 
     fn operation_start(&mut self, now: Ns, executor: u32, _planes: u32) {
         let busy = std::mem::replace(&mut self.operating[executor as usize], true);
-        self.check("an executor runs one operation at a time", !busy, || format!("executor {executor} at {now}"));
+        self.check("an executor runs one operation at a time", !busy, || {
+            format!("executor {executor} at {now}")
+        });
     }
 
     fn operation_end(&mut self, now: Ns, executor: u32, _planes: u32) {

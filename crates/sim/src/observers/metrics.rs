@@ -3,8 +3,8 @@
 use super::{ArrayOperation, Completion, Observer};
 use crate::host::{QueuedRequest, Slot};
 use crate::results::{
-    ConflictShares, DirectionMetrics, Distribution, FlashCounts, GcMetrics, Metrics, PrioritizedShares, RequestCounts,
-    UnitUtilization, Utilization,
+    ConflictShares, DirectionMetrics, Distribution, FlashCounts, GcMetrics, Metrics, PrioritizedShares,
+    RequestCounts, UnitUtilization, Utilization,
 };
 use hdrhistogram::Histogram;
 use planewise_model::{Geometry, Lpn, Ns, Ppn, Request};
@@ -72,7 +72,8 @@ impl Times {
         let Some(&(_, count)) = cumulative.last() else { return Vec::new() };
         let body = (1..=100).map(|percent| f64::from(percent) / 101.0);
         let tail = (0..100).map(|step| 1.0 - 0.01 * 10f64.powf(-f64::from(step) / 25.0));
-        let mut steps: Vec<usize> = body.chain(tail).map(|quantile| position(&cumulative, quantile)).collect();
+        let mut steps: Vec<usize> =
+            body.chain(tail).map(|quantile| position(&cumulative, quantile)).collect();
         steps.push(cumulative.len() - 1);
         steps.dedup();
         steps.iter().map(|&step| (cumulative[step].0, cumulative[step].1 as f64 / count as f64)).collect()
@@ -298,8 +299,7 @@ impl MetricsObserver {
         let mut all = DirectionTimes::new();
         self.directions.iter().for_each(|direction| all.add(direction));
         let [read, write] = &self.directions;
-        let utilization =
-            |busy: Busy, units: u32| self.utilization(busy, units, duration, active);
+        let utilization = |busy: Busy, units: u32| self.utilization(busy, units, duration, active);
         Metrics {
             requests: RequestCounts {
                 submitted: self.submitted,
@@ -317,7 +317,10 @@ impl MetricsObserver {
                 die: utilization(self.die_busy, geometry.dies()),
                 channel: utilization(self.channel_busy, geometry.channels),
             },
-            conflict: ConflictShares { read_share: read.conflict_share(), write_share: write.conflict_share() },
+            conflict: ConflictShares {
+                read_share: read.conflict_share(),
+                write_share: write.conflict_share(),
+            },
             prioritized: PrioritizedShares {
                 read_share: share(self.overtaking_reads, read.count).min(1.0),
                 write_batch_share: share(write_batches.0, write_batches.1),
@@ -330,7 +333,11 @@ impl MetricsObserver {
                 wear_spread: u64::from(wear.1 - wear.0),
             },
             duration_ns: duration.0,
-            mean_queue_depth: if duration == Ns::ZERO { 0.0 } else { self.queue_area as f64 / duration.0 as f64 },
+            mean_queue_depth: if duration == Ns::ZERO {
+                0.0
+            } else {
+                self.queue_area as f64 / duration.0 as f64
+            },
         }
     }
 }
@@ -399,7 +406,15 @@ impl Observer for MetricsObserver {
     }
 
     #[inline]
-    fn array_busy(&mut self, _executor: u32, _from: Ns, _to: Ns, what: ArrayOperation, planes: u32, _collection: bool) {
+    fn array_busy(
+        &mut self,
+        _executor: u32,
+        _from: Ns,
+        _to: Ns,
+        what: ArrayOperation,
+        planes: u32,
+        _collection: bool,
+    ) {
         let pages = u64::from(planes);
         match what {
             ArrayOperation::Read => self.flash.reads += pages,

@@ -76,7 +76,16 @@ pub trait Observer {
     /// A channel is taken by an executor for a time.
     fn channel_busy(&mut self, _channel: u32, _executor: u32, _from: Ns, _to: Ns) {}
     /// An array operation of a number of planes runs on an executor.
-    fn array_busy(&mut self, _executor: u32, _from: Ns, _to: Ns, _what: ArrayOperation, _planes: u32, _collection: bool) {}
+    fn array_busy(
+        &mut self,
+        _executor: u32,
+        _from: Ns,
+        _to: Ns,
+        _what: ArrayOperation,
+        _planes: u32,
+        _collection: bool,
+    ) {
+    }
     /// An executor begins an operation: it is busy until the matching [`Observer::operation_end`].
     fn operation_start(&mut self, _now: Ns, _executor: u32, _planes: u32) {}
     /// An executor ends an operation.
@@ -161,7 +170,15 @@ impl<O: Observer> Observer for Option<O> {
             inner.channel_busy(channel, executor, from, to);
         }
     }
-    fn array_busy(&mut self, executor: u32, from: Ns, to: Ns, what: ArrayOperation, planes: u32, collection: bool) {
+    fn array_busy(
+        &mut self,
+        executor: u32,
+        from: Ns,
+        to: Ns,
+        what: ArrayOperation,
+        planes: u32,
+        collection: bool,
+    ) {
         if let Some(inner) = self {
             inner.array_busy(executor, from, to, what, planes, collection);
         }

@@ -67,7 +67,9 @@ impl<W: Write> Observer for Timeline<W> {
         (self.executors, self.channels) = (executors, geometry.channels);
         self.line(format_args!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"));
         self.line(format_args!("{{\"ph\":\"M\",\"pid\":{CHANNELS},\"name\":\"process_name\",\"args\":{{\"name\":\"channels\"}}}},\n"));
-        self.line(format_args!("{{\"ph\":\"M\",\"pid\":{DIES},\"name\":\"process_name\",\"args\":{{\"name\":\"flash\"}}}}"));
+        self.line(format_args!(
+            "{{\"ph\":\"M\",\"pid\":{DIES},\"name\":\"process_name\",\"args\":{{\"name\":\"flash\"}}}}"
+        ));
         for channel in 0..geometry.channels {
             self.line(format_args!(
                 ",\n{{\"ph\":\"M\",\"pid\":{CHANNELS},\"tid\":{channel},\"name\":\"thread_name\",\"args\":{{\"name\":\"channel {channel}\"}}}}"
@@ -92,7 +94,15 @@ impl<W: Write> Observer for Timeline<W> {
         self.slice(CHANNELS, channel, "transfer", from, to, 1);
     }
 
-    fn array_busy(&mut self, executor: u32, from: Ns, to: Ns, what: ArrayOperation, planes: u32, collection: bool) {
+    fn array_busy(
+        &mut self,
+        executor: u32,
+        from: Ns,
+        to: Ns,
+        what: ArrayOperation,
+        planes: u32,
+        collection: bool,
+    ) {
         let name = match (what, collection) {
             (ArrayOperation::Read, false) => "read",
             (ArrayOperation::Program, false) => "program",

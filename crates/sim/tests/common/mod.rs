@@ -58,7 +58,9 @@ pub fn run(config: &RunConfig, requests: &[Request]) -> Result<Vec<Completion>, 
     let mut simulator = Simulator::new(config, Invariants::new())?;
     simulator.keep_completions();
     for request in requests {
-        while !simulator.has_room() || simulator.now() < request.arrival && simulator.next_event() <= request.arrival {
+        while !simulator.has_room()
+            || simulator.now() < request.arrival && simulator.next_event() <= request.arrival
+        {
             let next = simulator.next_event();
             assert_ne!(next, Ns::MAX, "a full queue makes progress");
             simulator.advance(next)?;

@@ -277,7 +277,12 @@ impl VolumeDescription {
         within("burst_gap_sigma", shape.burst_gap_sigma, 0.0, 3.0)?;
         within("idle_gap_sigma", shape.idle_gap_sigma, 0.0, 3.0)?;
         within("direction_correlation_in_bursts", shape.direction_correlation_in_bursts, 0.0, 0.999)?;
-        within("direction_correlation_between_bursts", shape.direction_correlation_between_bursts, 0.0, 0.999)?;
+        within(
+            "direction_correlation_between_bursts",
+            shape.direction_correlation_between_bursts,
+            0.0,
+            0.999,
+        )?;
         within("reuse_skew", shape.reuse_skew, 0.0, 0.99)?;
         within("reads_of_written_share", shape.reads_of_written_share, 0.0, 1.0)?;
         within("streams", f64::from(shape.streams), 1.0, 12.0)?;

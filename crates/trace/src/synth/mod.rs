@@ -150,10 +150,7 @@ impl Generator {
             left: requests,
             made: 0,
             writes: 0,
-            correlation: [
-                shape.direction_correlation_between_bursts,
-                shape.direction_correlation_in_bursts,
-            ],
+            correlation: [shape.direction_correlation_between_bursts, shape.direction_correlation_in_bursts],
             last: if description.write_ratio >= 0.5 { Direction::Write } else { Direction::Read },
             directions: rng::generator(seed, "synth.directions"),
             size_random: rng::generator(seed, "synth.sizes"),
