@@ -14,7 +14,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         prop::sample::select(planewise_sim::alloc::known()),
         prop::sample::select(vec!["blocking", "ncq:1", "ncq:3", "ncq:32"]),
         prop::sample::select(vec!["fcfs", "read-first", "out-of-order"]),
-        prop::sample::select(vec!["fresh", "filled", "aged:80/12/8"]),
+        prop::sample::select(vec!["fresh", "primed", "filled", "aged:80/12/8"]),
         prop::sample::select(vec!["none", "dynamic"]),
     );
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());

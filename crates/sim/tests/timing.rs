@@ -55,6 +55,17 @@ fn a_read_of_a_page_that_was_never_written_needs_no_flash() {
 }
 
 #[test]
+fn on_a_primed_device_unwritten_pages_read_as_on_a_filled_one_and_all_space_is_free() {
+    let reads = pages(Direction::Read, (0..40).map(|n| n * 7));
+    let mut primed = config(2, 2, 2, 2);
+    primed.condition = Condition::Primed;
+    assert_eq!(run(&primed, &reads).unwrap(), run(&config(2, 2, 2, 2), &reads).unwrap());
+    // A partial write of a page that nobody wrote has nothing to read first.
+    let write = [Request::new(Ns::ZERO, Lsn(1), 3, Direction::Write)];
+    assert_eq!(makespan(&primed, &write), Ns(TRANSFER + PROGRAM));
+}
+
+#[test]
 fn page_types_have_their_own_latencies() {
     let mut config = config(1, 1, 1, 1);
     config.condition = Condition::Fresh;

@@ -258,7 +258,7 @@ impl Device {
         else {
             return Ok(());
         };
-        let ppn = Ppn(self.mapping.physical(self.transactions[first].lpn));
+        let ppn = Ppn(self.mapping.readable(self.transactions[first].lpn));
         debug_assert_ne!(ppn.0, NONE, "mapped pages stay mapped");
         let plane = self.planes.plane_of(ppn);
         if plane != self.transactions[first].plane && !self.redirects_reads {
@@ -380,7 +380,7 @@ impl Device {
         let plane = self.transactions[index].plane;
         let found = match direction {
             Direction::Read => {
-                let ppn = Ppn(self.mapping.physical(self.transactions[index].lpn));
+                let ppn = Ppn(self.mapping.readable(self.transactions[index].lpn));
                 if self.planes.plane_of(ppn) != plane && !self.redirects_reads {
                     return false;
                 }

@@ -167,7 +167,7 @@ impl Device {
             return if known { free } else { self.load.idle().iter().any(|&word| word != 0) };
         }
         (first.0..first.0 + pages.count).all(|page| {
-            let ppn = self.mapping.physical(Lpn(page));
+            let ppn = self.mapping.readable(Lpn(page));
             ppn == NONE || !self.load.plane_is_busy(self.planes.plane_of(Ppn(ppn)))
         })
     }
@@ -210,7 +210,7 @@ impl Device {
             let covered = (end.min(page_end) - start.max(page_start)) as u32;
             let transaction = match request.direction {
                 Direction::Read => {
-                    let ppn = self.mapping.physical(lpn);
+                    let ppn = self.mapping.readable(lpn);
                     if ppn == NONE {
                         // Nothing in flash to read: the controller answers with zeros.
                         continue;

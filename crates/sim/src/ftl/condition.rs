@@ -13,6 +13,9 @@ use std::str::FromStr;
 pub enum Condition {
     /// Never written. Reads of pages that nobody wrote return at once: there is nothing in flash to read.
     Fresh,
+    /// Never written by this host, but pages that it reads before it writes them are in flash, where sequential filling puts
+    /// them, and take no space: how the papers' simulator prepares a device for a trace.
+    Primed,
     /// Every user page written once, in order: all spare blocks are free.
     Filled,
     /// In use for long: the given percentages of the raw pages are valid, invalid and free, scattered by a seeded permutation.
@@ -35,6 +38,7 @@ impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Condition::Fresh => write!(f, "fresh"),
+            Condition::Primed => write!(f, "primed"),
             Condition::Filled => write!(f, "filled"),
             Condition::Aged { valid, invalid, free } => write!(f, "aged:{valid}/{invalid}/{free}"),
         }
@@ -49,11 +53,12 @@ impl FromStr for Condition {
             SimError::Option {
             key: "condition".into(),
             found: format!("'{found}'"),
-            allowed: "fresh, filled, aged, or aged:VALID/INVALID/FREE in percent that add up to 100, e.g. aged:84/10/6".into(),
+            allowed: "fresh, primed, filled, aged, or aged:VALID/INVALID/FREE in percent that add up to 100, e.g. aged:84/10/6".into(),
         }
         };
         match text {
             "fresh" => return Ok(Condition::Fresh),
+            "primed" => return Ok(Condition::Primed),
             "filled" => return Ok(Condition::Filled),
             "aged" => return Ok(Condition::AGED),
             _ => {}
@@ -83,6 +88,7 @@ pub(crate) fn construct(
 ) -> Result<Mapping, SimError> {
     match condition {
         Condition::Fresh => Ok(Mapping::fresh(geometry, user_pages)),
+        Condition::Primed => Ok(Mapping::primed(geometry, user_pages, stripe)),
         Condition::Filled => {
             for plane in 0..geometry.planes() {
                 planes.fill(plane, user_pages / geometry.planes());

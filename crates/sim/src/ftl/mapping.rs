@@ -16,6 +16,8 @@ pub(crate) struct Mapping {
     /// By physical page: logical page + 1; 0 = as constructed.
     physical_to_logical: Vec<u32>,
     filled: Option<Filled>,
+    /// Where pages that nobody wrote are read from, on a primed device.
+    primed: Option<Filled>,
 }
 
 /// The closed form of a sequentially filled device.
@@ -35,22 +37,29 @@ impl Mapping {
             logical_to_physical: vec![0; user_pages as usize],
             physical_to_logical: vec![0; geometry.pages() as usize],
             filled: None,
+            primed: None,
         }
     }
 
     /// Tables of a device whose user space was written once, in order, over `stripe`.
     pub(crate) fn filled(geometry: &Geometry, user_pages: u32, stripe: &[u32]) -> Mapping {
-        let mut stripe_of_plane = vec![0; stripe.len()];
-        for (position, &plane) in stripe.iter().enumerate() {
-            stripe_of_plane[plane as usize] = position as u32;
+        let filled = Some(Filled::new(geometry, user_pages, stripe));
+        Mapping { filled, ..Mapping::fresh(geometry, user_pages) }
+    }
+
+    /// Tables of a device whose unwritten pages read as if they had been filled, without taking space.
+    pub(crate) fn primed(geometry: &Geometry, user_pages: u32, stripe: &[u32]) -> Mapping {
+        let primed = Some(Filled::new(geometry, user_pages, stripe));
+        Mapping { primed, ..Mapping::fresh(geometry, user_pages) }
+    }
+
+    /// Where a read of a logical page goes, or [`NONE`] when there is nothing in flash to read.
+    #[inline]
+    pub(crate) fn readable(&self, lpn: Lpn) -> u32 {
+        match (self.physical(lpn), &self.primed) {
+            (NONE, Some(primed)) => primed.physical(lpn),
+            (physical, _) => physical,
         }
-        let filled = Filled {
-            plane_of_stripe: stripe.to_vec(),
-            stripe_of_plane,
-            pages_per_plane: geometry.pages_per_plane(),
-            user_pages_per_plane: user_pages / geometry.planes(),
-        };
-        Mapping { filled: Some(filled), ..Mapping::fresh(geometry, user_pages) }
     }
 
     /// Where a logical page is, or [`NONE`].
@@ -94,6 +103,19 @@ impl Mapping {
 }
 
 impl Filled {
+    fn new(geometry: &Geometry, user_pages: u32, stripe: &[u32]) -> Filled {
+        let mut stripe_of_plane = vec![0; stripe.len()];
+        for (position, &plane) in stripe.iter().enumerate() {
+            stripe_of_plane[plane as usize] = position as u32;
+        }
+        Filled {
+            plane_of_stripe: stripe.to_vec(),
+            stripe_of_plane,
+            pages_per_plane: geometry.pages_per_plane(),
+            user_pages_per_plane: user_pages / geometry.planes(),
+        }
+    }
+
     fn physical(&self, lpn: Lpn) -> u32 {
         let planes = self.plane_of_stripe.len() as u32;
         self.plane_of_stripe[(lpn.0 % planes) as usize] * self.pages_per_plane + lpn.0 / planes
@@ -136,6 +158,19 @@ mod tests {
             let unused = (0..GEOMETRY.pages()).filter(|&ppn| mapping.valid_owner(Ppn(ppn)).is_none()).count();
             assert_eq!(unused, GEOMETRY.pages() as usize - 8 * 12);
         }
+    }
+
+    #[test]
+    fn a_primed_device_reads_unwritten_pages_and_maps_none() {
+        let stripe = AllocationOrder::CWDP.stripe(&GEOMETRY);
+        let (mut primed, filled) = (Mapping::primed(&GEOMETRY, 96, &stripe), Mapping::filled(&GEOMETRY, 96, &stripe));
+        for lpn in (0..96).map(Lpn) {
+            assert_eq!(primed.physical(lpn), NONE);
+            assert_eq!(primed.readable(lpn), filled.physical(lpn));
+        }
+        primed.map(Lpn(3), Ppn(7));
+        assert_eq!(primed.readable(Lpn(3)), 7);
+        assert_eq!(Mapping::fresh(&GEOMETRY, 96).readable(Lpn(3)), NONE);
     }
 
     #[test]
