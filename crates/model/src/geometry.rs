@@ -28,8 +28,8 @@ pub struct Geometry {
     /// Erase blocks in each plane, at least 3 (one being written, one to collect into, one to collect).
     #[schemars(range(min = 3))]
     pub blocks_per_plane: u32,
-    /// Pages in each block, 1 to 65535. Need not be a power of two (TLC blocks are not).
-    #[schemars(range(min = 1, max = 65535))]
+    /// Pages in each block, 1 to 65534. Need not be a power of two (TLC blocks are not).
+    #[schemars(range(min = 1, max = 65534))]
     pub pages_per_block: u32,
     /// Data bytes of a page: a multiple of 512.
     #[schemars(range(min = 512))]
@@ -88,7 +88,7 @@ impl Geometry {
             ("dies_per_chip", self.dies_per_chip, 1, 4096),
             ("planes_per_die", self.planes_per_die, 1, 4096),
             ("blocks_per_plane", self.blocks_per_plane, 3, 1 << 24),
-            ("pages_per_block", self.pages_per_block, 1, 65_535),
+            ("pages_per_block", self.pages_per_block, 1, 65_534),
             ("page_bytes", self.page_bytes, 512, 1 << 20),
         ];
         for (key, value, min, max) in counts {
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_geometry_whose_product_overflows_is_refused_by_name() {
-        let huge = Geometry { blocks_per_plane: 1 << 24, pages_per_block: 65_535, ..SMALL };
+        let huge = Geometry { blocks_per_plane: 1 << 24, pages_per_block: 65_534, ..SMALL };
         assert_eq!(huge.check().unwrap_err().0, "geometry");
         assert_eq!(Geometry { page_bytes: 1000, ..SMALL }.check().unwrap_err().0, "page_bytes");
         assert_eq!(Geometry { channels: 0, ..SMALL }.check().unwrap_err().0, "channels");

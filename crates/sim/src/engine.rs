@@ -17,6 +17,9 @@ use crate::observers::{Completion, Observer};
 use planewise_model::location::PageRange;
 use planewise_model::{Direction, Geometry, Ns, Request};
 
+/// Latest arrival, 146 years: times after it leave room for the service of billions of requests before the clock overflows.
+const LATEST_ARRIVAL: Ns = Ns(1 << 62);
+
 /// A host stack and a device.
 pub struct Simulator<O = ()> {
     now: Ns,
@@ -176,6 +179,9 @@ impl<O: Observer> Simulator<O> {
                 previous: self.last_arrival,
             });
         }
+        if request.arrival > LATEST_ARRIVAL {
+            return Err(SimError::TooLate { number, arrival: request.arrival, latest: LATEST_ARRIVAL });
+        }
         self.last_arrival = request.arrival;
         if request.arrival > self.now {
             assert!(
@@ -202,7 +208,7 @@ impl<O: Observer> Simulator<O> {
         let queued = QueuedRequest::new(self.now, sequence, *request, pages, conflict);
         let slot = self.queue.enter(queued);
         if request.direction == Direction::Write {
-            self.waiting_writes.push(sequence, slot);
+            self.waiting_writes.push(sequence, slot, &self.queue);
         }
         self.scheduler.insert(self.now, slot, &queued);
         self.observer.enter(self.now, slot, &queued);

@@ -53,6 +53,16 @@ pub enum SimError {
         /// Arrival of the request before it.
         previous: Ns,
     },
+    /// A request that arrives after the end of model time.
+    #[error("request {number} arrives at {arrival} after the first; allowed: up to {latest}")]
+    TooLate {
+        /// Number of the request in the run, from 1.
+        number: u64,
+        /// Its arrival.
+        arrival: Ns,
+        /// Latest allowed.
+        latest: Ns,
+    },
     /// No plane can take another page.
     #[error(
         "free space exhausted at {now} after {host_pages} pages written: plane {plane} has {free_blocks} free blocks and no block with an invalid page ({valid_pages} of {pages} pages valid, {user_pages} user pages in the device); more over-provisioning or a smaller working set is needed"

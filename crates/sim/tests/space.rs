@@ -93,14 +93,17 @@ fn an_aged_device_that_cannot_be_is_refused() {
 
 #[test]
 fn the_least_spare_space_that_is_allowed_still_works() {
-    let mut config = RunConfig::new(small());
-    config.profile.translation.over_provisioning = 2.0 / 256.0;
-    config.profile.translation.gc_threshold = 0.0;
-    let simulator = overwrite(&config, 1.0, 20_000).unwrap();
-    simulator.observer().report().unwrap();
-    simulator.audit().unwrap();
-    config.profile.translation.over_provisioning = 0.5 / 256.0;
-    assert!(Simulator::new(&config, ()).is_err());
+    for allocation in ["cwdp", "dynamic", "write-order"] {
+        let mut config = RunConfig::new(small());
+        config.profile.translation.allocation = allocation.into();
+        config.profile.translation.over_provisioning = 2.0 / 256.0;
+        config.profile.translation.gc_threshold = 0.0;
+        let simulator = overwrite(&config, 1.0, 20_000).unwrap_or_else(|error| panic!("{allocation}: {error}"));
+        simulator.observer().report().unwrap();
+        simulator.audit().unwrap();
+        config.profile.translation.over_provisioning = 0.5 / 256.0;
+        assert!(Simulator::new(&config, ()).is_err());
+    }
 }
 
 /// Write amplification of uniform random overwrites under greedy collection, in the limit of many blocks.

@@ -279,7 +279,13 @@ impl Device {
         let (planes, load) = (&self.planes, &self.load);
         let has_room = |plane: u32| planes.valid_total(plane) + load.of_plane(plane) < most;
         let view = PlaneView { stripe: &self.stripe, idle: self.load.idle(), has_room: &has_room };
-        self.allocation.plane(lpn, &view)
+        let plane = self.allocation.plane(lpn, &view);
+        if self.static_allocation || has_room(plane) {
+            return plane;
+        }
+        // Every plane is as full as it may be: an overwrite that stays on its plane makes room for itself.
+        let ppn = self.mapping.physical(lpn);
+        if ppn == NONE { plane } else { self.planes.plane_of(Ppn(ppn)) }
     }
 
     /// Puts a transaction in line at the executor of its plane.

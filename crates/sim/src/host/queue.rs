@@ -179,8 +179,10 @@ impl HostQueue {
 pub(crate) struct WaitingWrites(VecDeque<(u64, Slot)>);
 
 impl WaitingWrites {
+    /// A write entered the queue. What left it since the last call is forgotten, so that the list stays as short as the queue.
     #[inline]
-    pub(crate) fn push(&mut self, sequence: u64, slot: Slot) {
+    pub(crate) fn push(&mut self, sequence: u64, slot: Slot, queue: &HostQueue) {
+        self.oldest(queue);
         self.0.push_back((sequence, slot));
     }
 
