@@ -97,105 +97,38 @@ pub trait Observer {
 /// Watches nothing.
 impl Observer for () {}
 
+/// Writes the same list of hooks once for pairs and once for optional observers.
 macro_rules! forward {
     ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
-        $(#[inline] fn $name(&mut self, $($argument: $type),*) {
-            self.0.$name($($argument),*);
-            self.1.$name($($argument),*);
-        })*
+        impl<A: Observer, B: Observer> Observer for (A, B) {
+            $(#[inline] fn $name(&mut self, $($argument: $type),*) {
+                self.0.$name($($argument),*);
+                self.1.$name($($argument),*);
+            })*
+        }
+
+        impl<O: Observer> Observer for Option<O> {
+            $(#[inline] fn $name(&mut self, $($argument: $type),*) {
+                if let Some(inner) = self {
+                    inner.$name($($argument),*);
+                }
+            })*
+        }
     };
 }
 
-impl<A: Observer, B: Observer> Observer for (A, B) {
-    forward! {
-        fn start(geometry: &Geometry, executors: u32);
-        fn enter(now: Ns, slot: Slot, request: &QueuedRequest);
-        fn merge(now: Ns, slot: Slot, sequence: u64, request: &Request);
-        fn issue(now: Ns, slot: Slot, request: &QueuedRequest, overtakes: bool);
-        fn complete(slot: Slot, completion: &Completion);
-        fn page_read(now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool);
-        fn page_program(now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn);
-        fn block_erase(now: Ns, block: u32);
-        fn channel_busy(channel: u32, executor: u32, from: Ns, to: Ns);
-        fn array_busy(executor: u32, from: Ns, to: Ns, what: ArrayOperation, planes: u32, collection: bool);
-        fn operation_start(now: Ns, executor: u32, planes: u32);
-        fn operation_end(now: Ns, executor: u32, planes: u32);
-        fn collected(now: Ns, plane: u32, moved: u32);
-    }
-}
-
-impl<O: Observer> Observer for Option<O> {
-    fn start(&mut self, geometry: &Geometry, executors: u32) {
-        if let Some(inner) = self {
-            inner.start(geometry, executors);
-        }
-    }
-    fn enter(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
-        if let Some(inner) = self {
-            inner.enter(now, slot, request);
-        }
-    }
-    fn merge(&mut self, now: Ns, slot: Slot, sequence: u64, request: &Request) {
-        if let Some(inner) = self {
-            inner.merge(now, slot, sequence, request);
-        }
-    }
-    fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest, overtakes: bool) {
-        if let Some(inner) = self {
-            inner.issue(now, slot, request, overtakes);
-        }
-    }
-    fn complete(&mut self, slot: Slot, completion: &Completion) {
-        if let Some(inner) = self {
-            inner.complete(slot, completion);
-        }
-    }
-    fn page_read(&mut self, now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool) {
-        if let Some(inner) = self {
-            inner.page_read(now, slot, lpn, ppn, modify);
-        }
-    }
-    fn page_program(&mut self, now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn) {
-        if let Some(inner) = self {
-            inner.page_program(now, origin, lpn, ppn);
-        }
-    }
-    fn block_erase(&mut self, now: Ns, block: u32) {
-        if let Some(inner) = self {
-            inner.block_erase(now, block);
-        }
-    }
-    fn channel_busy(&mut self, channel: u32, executor: u32, from: Ns, to: Ns) {
-        if let Some(inner) = self {
-            inner.channel_busy(channel, executor, from, to);
-        }
-    }
-    fn array_busy(
-        &mut self,
-        executor: u32,
-        from: Ns,
-        to: Ns,
-        what: ArrayOperation,
-        planes: u32,
-        collection: bool,
-    ) {
-        if let Some(inner) = self {
-            inner.array_busy(executor, from, to, what, planes, collection);
-        }
-    }
-    fn operation_start(&mut self, now: Ns, executor: u32, planes: u32) {
-        if let Some(inner) = self {
-            inner.operation_start(now, executor, planes);
-        }
-    }
-    fn operation_end(&mut self, now: Ns, executor: u32, planes: u32) {
-        if let Some(inner) = self {
-            inner.operation_end(now, executor, planes);
-        }
-    }
-    fn collected(&mut self, now: Ns, plane: u32, moved: u32) {
-        if let Some(inner) = self {
-            inner.collected(now, plane, moved);
-        }
-    }
+forward! {
+    fn start(geometry: &Geometry, executors: u32);
+    fn enter(now: Ns, slot: Slot, request: &QueuedRequest);
+    fn merge(now: Ns, slot: Slot, sequence: u64, request: &Request);
+    fn issue(now: Ns, slot: Slot, request: &QueuedRequest, overtakes: bool);
+    fn complete(slot: Slot, completion: &Completion);
+    fn page_read(now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool);
+    fn page_program(now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn);
+    fn block_erase(now: Ns, block: u32);
+    fn channel_busy(channel: u32, executor: u32, from: Ns, to: Ns);
+    fn array_busy(executor: u32, from: Ns, to: Ns, what: ArrayOperation, planes: u32, collection: bool);
+    fn operation_start(now: Ns, executor: u32, planes: u32);
+    fn operation_end(now: Ns, executor: u32, planes: u32);
+    fn collected(now: Ns, plane: u32, moved: u32);
 }
