@@ -14,12 +14,12 @@
 //! Flushes, discards and pass-through commands are counted and left out. Passed over: the other actions, messages
 //! (`m`), lines that begin with `#`, and the statistics at the end. Any other line is an error.
 
-use super::block_events::{Action, Assembler, Choice, Devices, Event, Operation, classify};
+use super::block_events::{Action, Choice, Event, Operation, classify};
+use super::event_log::{EventLog, Events, Log};
 use super::tokens::{self, Tokens, Unexpected};
 use super::{Certainty, Format, ReadOptions, Reader};
 use crate::error::{Position, TraceError};
 use crate::input::Input;
-use planewise_model::Request;
 
 /// blkparse text.
 pub static FORMAT: Format = Format {
@@ -170,77 +170,28 @@ fn no_event(line: &[u8], in_statistics: bool) -> Result<Line, Unexpected> {
 
 fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>, TraceError> {
     let choice = Choice::from_option(options.event.as_deref(), NAMES, PREFERENCE)?;
-    Ok(Box::new(Blkparse {
-        input,
-        assembler: Assembler::new(choice),
-        devices: Devices::default(),
-        position: Position::File,
-        in_statistics: false,
-        ended: false,
-    }))
+    Ok(Box::new(EventLog::new(Blkparse { input, in_statistics: false }, choice)))
 }
 
 struct Blkparse {
     input: Input,
-    assembler: Assembler,
-    devices: Devices,
-    position: Position,
     in_statistics: bool,
-    ended: bool,
 }
 
-impl Blkparse {
-    /// Feeds the next line to the assembler.
-    fn step(&mut self) -> Result<(), TraceError> {
-        let Some(line) = self.input.next_line()? else {
-            self.assembler.finish();
-            self.ended = true;
-            return Ok(());
-        };
+impl Log for Blkparse {
+    fn step(&mut self, events: &mut Events) -> Result<bool, TraceError> {
+        let Some(line) = self.input.next_line()? else { return Ok(false) };
         let parsed = parse(line.trim_ascii_end(), self.in_statistics);
         let position = Position::Line(self.input.line_number());
         match parsed {
-            Ok(Line::Block(mut event, major, minor)) => {
-                event.volume = self.devices.number(major, minor);
-                self.assembler.push(event, position);
-            }
+            Ok(Line::Block(event, major, minor)) => events.push(event, major, minor, position),
             Ok(Line::Other) => {}
             Ok(Line::Statistics) => self.in_statistics = true,
             Err(wrong) => {
                 return Err(TraceError::malformed(self.input.path(), position, wrong.found, wrong.allowed));
             }
         }
-        Ok(())
-    }
-}
-
-impl Reader for Blkparse {
-    fn read(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<usize, TraceError> {
-        let mut count = 0;
-        while count < limit {
-            match self.assembler.pop() {
-                Some((request, position)) => {
-                    self.position = position;
-                    batch.push(request);
-                    count += 1;
-                }
-                None if self.ended => break,
-                None => self.step()?,
-            }
-        }
-        Ok(count)
-    }
-
-    fn position(&self) -> Position {
-        self.position
-    }
-
-    fn volume_names(&self) -> &[String] {
-        self.devices.names()
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        self.assembler.skipped().describe()
+        Ok(true)
     }
 }
 
@@ -248,7 +199,7 @@ impl Reader for Blkparse {
 mod tests {
     use super::super::testing::*;
     use super::*;
-    use planewise_model::{Direction, Lsn, Ns};
+    use planewise_model::{Direction, Lsn, Ns, Request};
     use proptest::prelude::*;
 
     const LOG: &[u8] = b"#Maj,Mn CPU   SeqNo     Seconds\n\

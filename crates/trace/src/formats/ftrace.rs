@@ -15,12 +15,12 @@
 //! Flushes, discards and commands without data are counted and left out; lines of other events and the tracers' own
 //! headers are passed over; lost events are reported ([`Reader::warnings`]); any other line is an error.
 
-use super::block_events::{Action, Assembler, Choice, Devices, Event, Operation, classify};
+use super::block_events::{Action, Choice, Event, Operation, classify};
+use super::event_log::{EventLog, Events, Log};
 use super::tokens::{self, Tokens, Unexpected};
 use super::{Certainty, Format, ReadOptions, Reader};
 use crate::error::{Position, TraceError};
 use crate::input::Input;
-use planewise_model::Request;
 
 /// ftrace, trace-cmd and perf text.
 pub static FORMAT: Format = Format {
@@ -196,81 +196,34 @@ fn other(line: &[u8]) -> Result<Line, Unexpected> {
 
 fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>, TraceError> {
     let choice = Choice::from_option(options.event.as_deref(), NAMES, PREFERENCE)?;
-    Ok(Box::new(Ftrace {
-        input,
-        assembler: Assembler::new(choice),
-        devices: Devices::default(),
-        position: Position::File,
-        lost: 0,
-        ended: false,
-    }))
+    Ok(Box::new(EventLog::new(Ftrace { input, lost: 0 }, choice)))
 }
 
 struct Ftrace {
     input: Input,
-    assembler: Assembler,
-    devices: Devices,
-    position: Position,
     lost: u64,
-    ended: bool,
 }
 
-impl Ftrace {
-    /// Feeds the next line to the assembler.
-    fn step(&mut self) -> Result<(), TraceError> {
-        let Some(line) = self.input.next_line()? else {
-            self.assembler.finish();
-            self.ended = true;
-            return Ok(());
-        };
+impl Log for Ftrace {
+    fn step(&mut self, events: &mut Events) -> Result<bool, TraceError> {
+        let Some(line) = self.input.next_line()? else { return Ok(false) };
         let parsed = parse(trim_end(line));
         let position = Position::Line(self.input.line_number());
         match parsed {
-            Ok(Line::Block(mut event, major, minor)) => {
-                event.volume = self.devices.number(major, minor);
-                self.assembler.push(event, position);
-            }
+            Ok(Line::Block(event, major, minor)) => events.push(event, major, minor, position),
             Ok(Line::Other) => {}
             Ok(Line::Lost) => self.lost += 1,
             Err(wrong) => {
                 return Err(TraceError::malformed(self.input.path(), position, wrong.found, wrong.allowed));
             }
         }
-        Ok(())
-    }
-}
-
-impl Reader for Ftrace {
-    fn read(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<usize, TraceError> {
-        let mut count = 0;
-        while count < limit {
-            match self.assembler.pop() {
-                Some((request, position)) => {
-                    self.position = position;
-                    batch.push(request);
-                    count += 1;
-                }
-                None if self.ended => break,
-                None => self.step()?,
-            }
-        }
-        Ok(count)
-    }
-
-    fn position(&self) -> Position {
-        self.position
-    }
-
-    fn volume_names(&self) -> &[String] {
-        self.devices.names()
+        Ok(true)
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.assembler.skipped().describe();
-        if self.lost > 0 {
-            warnings.push(format!("the tracer lost events at {} places: requests are missing", self.lost));
-        }
-        warnings
+        let places = self.lost;
+        let warning = || format!("the tracer lost events at {places} places: requests are missing");
+        (places > 0).then(warning).into_iter().collect()
     }
 }
 
@@ -278,7 +231,7 @@ impl Reader for Ftrace {
 mod tests {
     use super::super::testing::*;
     use super::*;
-    use planewise_model::{Direction, Lsn, Ns};
+    use planewise_model::{Direction, Lsn, Ns, Request};
     use proptest::prelude::*;
 
     const LOG: &[u8] = b"# tracer: nop\n#\n\

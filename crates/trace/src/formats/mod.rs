@@ -10,6 +10,7 @@ pub mod blktrace;
 mod block_events;
 pub mod cloudphysics;
 pub mod disksim;
+mod event_log;
 pub mod ftrace;
 pub mod iolog;
 mod lines;

@@ -15,11 +15,11 @@ mod tar;
 #[cfg(test)]
 mod tests;
 
-use super::block_events::{Assembler, Choice, Devices};
+use super::block_events::Choice;
+use super::event_log::{EventLog, Events, Log};
 use super::{Certainty, Format, ReadOptions, Reader, blkparse};
 use crate::error::{Position, TraceError};
 use crate::input::Input;
-use planewise_model::Request;
 use record::RECORD_BYTES;
 use streams::Streams;
 
@@ -54,71 +54,27 @@ fn detect(head: &[u8], whole: bool) -> Certainty {
 
 fn open(input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>, TraceError> {
     let choice = Choice::from_option(options.event.as_deref(), blkparse::NAMES, blkparse::PREFERENCE)?;
-    Ok(Box::new(Blktrace {
-        streams: Streams::open(input)?,
-        assembler: Assembler::new(choice),
-        devices: Devices::default(),
-        position: Position::File,
-        ended: false,
-    }))
+    Ok(Box::new(EventLog::new(Blktrace { streams: Streams::open(input)? }, choice)))
 }
 
 struct Blktrace {
     streams: Streams,
-    assembler: Assembler,
-    devices: Devices,
-    position: Position,
-    ended: bool,
 }
 
-impl Blktrace {
-    /// Feeds the next record to the assembler.
-    fn step(&mut self) -> Result<(), TraceError> {
-        let Some(next) = self.streams.next()? else {
-            self.assembler.finish();
-            self.ended = true;
-            return Ok(());
-        };
+impl Log for Blktrace {
+    fn step(&mut self, events: &mut Events) -> Result<bool, TraceError> {
+        let Some(next) = self.streams.next()? else { return Ok(false) };
         let event = next.record.event().map_err(|(found, allowed)| {
             TraceError::malformed(self.streams.path(next.stream), Position::Byte(next.at), found, allowed)
         })?;
-        if let Some(mut event) = event {
+        if let Some(event) = event {
             let (major, minor) = next.record.device();
-            event.volume = self.devices.number(major, minor);
-            self.assembler.push(event, Position::Byte(next.at));
+            events.push(event, major, minor, Position::Byte(next.at));
         }
-        Ok(())
-    }
-}
-
-impl Reader for Blktrace {
-    fn read(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<usize, TraceError> {
-        let mut count = 0;
-        while count < limit {
-            match self.assembler.pop() {
-                Some((request, position)) => {
-                    self.position = position;
-                    batch.push(request);
-                    count += 1;
-                }
-                None if self.ended => break,
-                None => self.step()?,
-            }
-        }
-        Ok(count)
-    }
-
-    fn position(&self) -> Position {
-        self.position
-    }
-
-    fn volume_names(&self) -> &[String] {
-        self.devices.names()
+        Ok(true)
     }
 
     fn warnings(&self) -> Vec<String> {
-        let mut warnings = self.streams.warnings().to_vec();
-        warnings.extend(self.assembler.skipped().describe());
-        warnings
+        self.streams.warnings().to_vec()
     }
 }

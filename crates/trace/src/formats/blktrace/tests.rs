@@ -4,7 +4,7 @@ use super::record::tests::{record, word};
 use super::tar::tests::archive;
 use super::*;
 use crate::formats::testing::*;
-use planewise_model::{Direction, Lsn, Ns};
+use planewise_model::{Direction, Lsn, Ns, Request};
 use proptest::prelude::*;
 use std::fs;
 
