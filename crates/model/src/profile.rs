@@ -190,7 +190,10 @@ impl Profile {
         }
         if self.timing.transfer_ps_per_byte > 1_000_000 {
             let found = self.timing.transfer_ps_per_byte;
-            return Err(("transfer_ps_per_byte", format!("found {found}; allowed: 0 to 1000000 ps (1 us a byte)")));
+            return Err((
+                "transfer_ps_per_byte",
+                format!("found {found}; allowed: 0 to 1000000 ps (1 us a byte)"),
+            ));
         }
         let spare = self.translation.over_provisioning;
         if !(0.0..=0.9).contains(&spare) {

@@ -98,7 +98,8 @@ fn the_least_spare_space_that_is_allowed_still_works() {
         config.profile.translation.allocation = allocation.into();
         config.profile.translation.over_provisioning = 2.0 / 256.0;
         config.profile.translation.gc_threshold = 0.0;
-        let simulator = overwrite(&config, 1.0, 20_000).unwrap_or_else(|error| panic!("{allocation}: {error}"));
+        let simulator =
+            overwrite(&config, 1.0, 20_000).unwrap_or_else(|error| panic!("{allocation}: {error}"));
         simulator.observer().report().unwrap();
         simulator.audit().unwrap();
         config.profile.translation.over_provisioning = 0.5 / 256.0;

@@ -163,7 +163,8 @@ mod tests {
     #[test]
     fn a_primed_device_reads_unwritten_pages_and_maps_none() {
         let stripe = AllocationOrder::CWDP.stripe(&GEOMETRY);
-        let (mut primed, filled) = (Mapping::primed(&GEOMETRY, 96, &stripe), Mapping::filled(&GEOMETRY, 96, &stripe));
+        let (mut primed, filled) =
+            (Mapping::primed(&GEOMETRY, 96, &stripe), Mapping::filled(&GEOMETRY, 96, &stripe));
         for lpn in (0..96).map(Lpn) {
             assert_eq!(primed.physical(lpn), NONE);
             assert_eq!(primed.readable(lpn), filled.physical(lpn));
