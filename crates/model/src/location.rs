@@ -39,6 +39,8 @@ pub struct UnitMap {
     units: u32,
     /// Unit of each page of one stripe; empty when page `p` is simply on unit `p % units`.
     stripe: Vec<u32>,
+    /// For each page of the stripe, how many pages back the same unit came before; empty when no unit comes twice.
+    since_same: Vec<u32>,
 }
 
 impl UnitMap {
@@ -48,7 +50,7 @@ impl UnitMap {
     /// When `units` is 0.
     pub fn modulo(units: u32) -> UnitMap {
         assert!(units > 0, "a device has at least one parallel unit");
-        UnitMap { units, stripe: Vec::new() }
+        UnitMap { units, stripe: Vec::new(), since_same: Vec::new() }
     }
 
     /// Page `p` is on unit `stripe[p % stripe.len()]`.
@@ -58,7 +60,17 @@ impl UnitMap {
     pub fn striped(stripe: Vec<u32>) -> UnitMap {
         let units = stripe.iter().max().expect("a stripe has at least one page") + 1;
         let identity = stripe.iter().enumerate().all(|(page, &unit)| page as u32 == unit);
-        UnitMap { units, stripe: if identity { Vec::new() } else { stripe } }
+        if identity {
+            return UnitMap::modulo(units);
+        }
+        let since_same = if units as usize == stripe.len() { Vec::new() } else { distances(&stripe, units) };
+        UnitMap { units, stripe, since_same }
+    }
+
+    /// Pages after which the pattern of units begins again: a range of that many touches every unit.
+    #[inline]
+    pub fn period(&self) -> u32 {
+        if self.stripe.is_empty() { self.units } else { self.stripe.len() as u32 }
     }
 
     /// Number of units.
@@ -93,11 +105,10 @@ impl UnitMap {
         let first = (pages.first % period as u64) as usize;
         let count = (pages.count as usize).min(period);
         for i in 0..count {
-            let unit = self.stripe[(first + i) % period];
+            let position = (first + i) % period;
             // Orders that fill a chip before moving on repeat a unit: report it at its first page only.
-            let repeated = (0..i).any(|j| self.stripe[(first + j) % period] == unit);
-            if !repeated {
-                visit(unit);
+            if self.since_same.get(position).is_none_or(|&distance| distance as usize > i) {
+                visit(self.stripe[position]);
             }
         }
     }
@@ -108,6 +119,21 @@ impl UnitMap {
         self.for_each_unit(pages, |unit| vector.insert(unit));
         vector
     }
+}
+
+/// For each page of a cyclic stripe, the distance back to the page before it on the same unit.
+fn distances(stripe: &[u32], units: u32) -> Vec<u32> {
+    let mut last = vec![None; units as usize];
+    let mut distances = vec![0; stripe.len()];
+    // Twice around: the first round finds what comes before the beginning.
+    for position in 0..2 * stripe.len() {
+        let unit = stripe[position % stripe.len()] as usize;
+        if let Some(before) = last[unit] {
+            distances[position % stripe.len()] = (position - before) as u32;
+        }
+        last[unit] = Some(position);
+    }
+    distances
 }
 
 /// One bit per parallel unit. Unit 0 is the most significant bit, as the papers print it: with 8 units,
@@ -235,6 +261,27 @@ mod tests {
         assert_eq!(map.units(), 2);
         assert_eq!(map.vector(PageRange { first: 4, count: 2 }).value(), Some(0b10));
         assert_eq!(map.vector(PageRange { first: 1, count: 2 }).value(), Some(0b11));
+    }
+
+    #[test]
+    fn every_order_reports_each_unit_of_a_range_once() {
+        for stripe in [vec![0, 0, 1, 1, 2, 2], vec![0, 1, 0, 1, 2, 2], vec![2, 0, 1]] {
+            let map = UnitMap::striped(stripe.clone());
+            for first in 0..stripe.len() as u64 {
+                for count in 1..=stripe.len() as u32 + 2 {
+                    let mut found = Vec::new();
+                    map.for_each_unit(PageRange { first, count }, |unit| found.push(unit));
+                    let mut expected: Vec<u32> = (0..u64::from(count).min(stripe.len() as u64))
+                        .map(|page| stripe[((first + page) % stripe.len() as u64) as usize])
+                        .collect();
+                    expected.sort_unstable();
+                    expected.dedup();
+                    found.sort_unstable();
+                    assert_eq!(found, expected, "{stripe:?} from {first}, {count} pages");
+                }
+            }
+            assert_eq!(map.vector(PageRange { first: 1, count: map.period() }).len(), map.units());
+        }
     }
 
     #[test]

@@ -128,12 +128,9 @@ impl RunConfig {
     pub(crate) fn resolve(&self) -> Result<Resolved, SimError> {
         let profile = self.profile.clone();
         profile.check().map_err(|(key, problem)| {
-            let (found, allowed) = problem.split_once("; ").unwrap_or((&problem, "see the profile's schema"));
-            SimError::Option {
-                key: key.into(),
-                found: found.replace("found ", ""),
-                allowed: allowed.replace("allowed: ", ""),
-            }
+            let (found, allowed) =
+                problem.split_once("; allowed: ").unwrap_or((&problem, "see the profile's schema"));
+            SimError::Option { key: key.into(), found: found.replace("found ", ""), allowed: allowed.into() }
         })?;
         let out_of_range = |key: &str, found: u32, allowed: &str| SimError::Option {
             key: key.into(),

@@ -11,6 +11,7 @@ use crate::config::RunConfig;
 use crate::device::{Context, Device};
 use crate::error::SimError;
 use crate::event::EventQueue;
+use crate::ftl::Space;
 use crate::host::{CommandQueue, Conflicts, Gate, HostQueue, QueuedRequest, Slot, WaitingWrites};
 use crate::host_sched::{Counters, Decision, HostScheduler};
 use crate::observers::{Completion, Observer};
@@ -120,6 +121,11 @@ impl<O: Observer> Simulator<O> {
         self.device.wear()
     }
 
+    /// Valid, invalid and free pages now. Takes time in proportion to the planes.
+    pub fn space(&self) -> Space {
+        self.device.space()
+    }
+
     /// Bytes of device state that grow with its pages and blocks.
     pub fn table_bytes(&self) -> u64 {
         self.device.table_bytes()
@@ -164,6 +170,24 @@ impl<O: Observer> Simulator<O> {
     /// # Panics
     /// When the queue is full, or something would have happened before the arrival: the driver must advance first.
     pub fn submit(&mut self, request: &Request) -> Result<(), SimError> {
+        self.check(request)?;
+        self.last_arrival = request.arrival;
+        if request.arrival > self.now {
+            assert!(
+                !self.unsettled && self.next_event() >= request.arrival,
+                "the driver advances to an arrival before it submits"
+            );
+            self.now = request.arrival;
+        }
+        self.enter(request);
+        Ok(())
+    }
+
+    /// Whether the device can take a request at all, as the next one. Drivers ask before they wait for its arrival.
+    ///
+    /// # Errors
+    /// As [`Simulator::submit`].
+    pub fn check(&self, request: &Request) -> Result<(), SimError> {
         let number = self.submitted + 1;
         if request.sectors == 0 {
             return Err(SimError::Empty { number, start: request.start });
@@ -182,15 +206,6 @@ impl<O: Observer> Simulator<O> {
         if request.arrival > LATEST_ARRIVAL {
             return Err(SimError::TooLate { number, arrival: request.arrival, latest: LATEST_ARRIVAL });
         }
-        self.last_arrival = request.arrival;
-        if request.arrival > self.now {
-            assert!(
-                !self.unsettled && self.next_event() >= request.arrival,
-                "the driver advances to an arrival before it submits"
-            );
-            self.now = request.arrival;
-        }
-        self.enter(request);
         Ok(())
     }
 
@@ -275,6 +290,7 @@ impl<O: Observer> Simulator<O> {
     fn settle(&mut self) -> Result<(), SimError> {
         loop {
             self.unsettled = false;
+            self.device.begin_wanted_collections();
             if std::mem::take(&mut self.ask_scheduler) | self.device.take_freed() {
                 self.dispatch();
             }
@@ -314,6 +330,13 @@ impl<O: Observer> Simulator<O> {
     }
 
     fn issue(&mut self, slot: Slot) {
+        let queued = self.queue.get(slot);
+        // A scheduler that passes the gate by would be simulated on a device that does not exist.
+        debug_assert!(
+            self.command_queue != CommandQueue::Blocking
+                || self.device.is_free_for(queued.request.direction, queued.pages),
+            "the device accepts what a scheduler issues"
+        );
         self.queue.issue(slot, self.now);
         let queued = *self.queue.get(slot);
         let overtakes = queued.request.direction == Direction::Read

@@ -26,4 +26,4 @@ pub mod wear;
 pub use config::{AdvancedUse, RunConfig, UnitLevel};
 pub use engine::Simulator;
 pub use error::SimError;
-pub use ftl::Condition;
+pub use ftl::{Condition, Space};

@@ -40,7 +40,7 @@ pub struct Setup {
     pub trace: TraceSetup,
     /// The device profile, expanded, as TOML.
     pub device_profile: String,
-    /// Device condition before the first request: `fresh`, `filled`, or `aged 84/10/6`.
+    /// Device condition before the first request: `fresh`, `primed`, `filled`, or `aged:84/10/6`.
     pub condition: String,
     /// Every option with its value, defaults included, by its command line name.
     pub options: BTreeMap<String, String>,

@@ -52,6 +52,34 @@ fn a_job_of_depth_one_issues_its_next_request_when_one_completes_and_it_has_thou
 }
 
 #[test]
+fn jobs_that_cannot_be_are_refused_by_field() {
+    let good = job(Direction::Read, 1, 10);
+    let broken: [(&str, Job); 7] = [
+        ("sectors", Job { sectors: 0, ..good.clone() }),
+        ("depth", Job { depth: 0, ..good.clone() }),
+        ("read_share", Job { read_share: f64::NAN, ..good.clone() }),
+        ("think_time", Job { think_time: Ns::MAX, ..good.clone() }),
+        ("area_sectors", Job { area_sectors: 4, ..good.clone() }),
+        ("stride", Job { pattern: Pattern::Strided(u64::MAX), ..good.clone() }),
+        ("stride", Job { pattern: Pattern::Strided(0), ..good }),
+    ];
+    for (field, job) in broken {
+        let mut simulator = Simulator::new(&RunConfig::new(device(1, 1, 1, 1)), ()).unwrap();
+        let error = closed_loop::run(&mut simulator, &[job], 7).unwrap_err().to_string();
+        assert!(error.contains(field) && error.contains("allowed"), "{error}");
+    }
+}
+
+#[test]
+fn a_closed_loop_counts_the_wait_outside_a_full_queue() {
+    let mut config = RunConfig::new(device(1, 1, 1, 1));
+    config.queue_length = 1;
+    let completions = closed(&config, &[job(Direction::Read, 8, 8)]);
+    let longest = completions.iter().map(|c| c.completed - c.request.arrival).max().unwrap();
+    assert_eq!(longest, Ns(8 * (30_000 + 40_960)));
+}
+
+#[test]
 fn a_job_keeps_its_depth_in_flight_and_deeper_is_faster_until_the_channel_is_full() {
     let config = RunConfig::new(device(1, 8, 1, 1));
     let makespan = |depth| {

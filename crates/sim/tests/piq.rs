@@ -133,6 +133,48 @@ fn under_piq_plus_no_write_starves_while_reads_flood_the_device() {
 }
 
 #[test]
+fn under_piq_plus_reads_that_never_conflict_do_not_starve_writes_either() {
+    // One read every 50 us, round robin over 32 units: all join the same batch, which never ends. Two writes over all units.
+    for flood_ms in [10, 50, 200u64] {
+        let mut profile = device(32, 1, 1, 1);
+        profile.interface.command_queue = "blocking".into();
+        let mut config = RunConfig::new(profile);
+        config.scheduler = "piq+".into();
+        let mut requests: Vec<Request> = (0..flood_ms * 20)
+            .map(|n| Request::new(Ns(n * 50_000), Lsn(n % 32 * 8), 8, Direction::Read))
+            .collect();
+        for at in [1_001, 3_000_001] {
+            requests.push(Request::new(Ns(at), Lsn(0), 32 * 8, Direction::Write));
+        }
+        requests.sort_by_key(|request| request.arrival);
+        let completions = run(&config, &requests).unwrap();
+        for write in completions.iter().filter(|c| c.request.direction == Direction::Write) {
+            let waited = (write.issued - write.request.arrival).0;
+            assert!(waited <= 1_000_000 + 2 * READ + WRITE, "{waited} ns in a flood of {flood_ms} ms");
+        }
+    }
+}
+
+#[test]
+fn batches_work_under_orders_that_stay_on_a_chip() {
+    // Plane-die-chip-channel: four pages in a row are one chip. Two requests to each of four chips are two cycles, not eight.
+    let mut profile = device(4, 1, 1, 4);
+    profile.translation.allocation = "pdwc".into();
+    profile.interface.command_queue = "blocking".into();
+    let mut config = RunConfig::new(profile);
+    let requests: Vec<Request> = [0, 0, 1, 1, 2, 2, 3, 3]
+        .iter()
+        .enumerate()
+        .map(|(n, chip)| Request::new(Ns::ZERO, Lsn((chip * 4 + n as u64 % 2 * 16) * 8), 32, Direction::Read))
+        .collect();
+    let noop = makespan(&run(&config, &requests).unwrap());
+    config.scheduler = "piq".into();
+    let piq = makespan(&run(&config, &requests).unwrap());
+    assert_eq!(piq, 2 * 4 * READ);
+    assert!(noop > piq, "{noop}");
+}
+
+#[test]
 fn a_wrong_number_of_units_still_gives_correct_results() {
     for units in [1, 2, 3, 7, 32, 1024] {
         let mut config = four_units("piq+");

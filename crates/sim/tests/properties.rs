@@ -3,8 +3,9 @@
 mod common;
 
 use common::{device, run};
-use planewise_model::{AllocationOrder, Direction, Lsn, Ns, Request};
-use planewise_sim::{AdvancedUse, RunConfig, UnitLevel, host_sched};
+use planewise_model::{AllocationOrder, Direction, Lpn, Lsn, Ns, Ppn, Request};
+use planewise_sim::observers::{Observer, Origin};
+use planewise_sim::{AdvancedUse, RunConfig, Simulator, UnitLevel, host_sched};
 use proptest::prelude::*;
 
 fn any_config() -> impl Strategy<Value = RunConfig> {
@@ -128,9 +129,26 @@ fn all_24_static_orders_put_a_page_where_their_name_says() {
         let mut profile = device(2, 3, 2, 2);
         profile.translation.allocation = order.to_string();
         let config = RunConfig::new(profile);
-        let requests: Vec<Request> = (0..200)
-            .map(|page| Request::new(Ns(page * 900_000), Lsn(page * 8), 8, Direction::Write))
-            .collect();
-        run(&config, &requests).unwrap();
+        let mut simulator = Simulator::new(&config, Places(Vec::new())).unwrap();
+        for page in 0..200 {
+            let at = Ns(page * 900_000);
+            simulator.advance(at).unwrap();
+            simulator.submit(&Request::new(at, Lsn(page * 8), 8, Direction::Write)).unwrap();
+        }
+        simulator.drain().unwrap();
+        let (geometry, places) = (*simulator.geometry(), simulator.into_observer().0);
+        assert_eq!(places.len(), 200);
+        for (lpn, ppn) in places {
+            let expected = order.stripe(&geometry)[(lpn.0 % geometry.planes()) as usize];
+            assert_eq!(ppn.0 / geometry.pages_per_plane(), expected, "page {} under {order}", lpn.0);
+        }
+    }
+}
+
+struct Places(Vec<(Lpn, Ppn)>);
+
+impl Observer for Places {
+    fn page_program(&mut self, _now: Ns, _origin: Origin, lpn: Lpn, ppn: Ppn) {
+        self.0.push((lpn, ppn));
     }
 }

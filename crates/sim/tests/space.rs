@@ -57,6 +57,34 @@ fn half_a_million_overwrites_of_a_nearly_full_device_lose_nothing() {
 }
 
 #[test]
+fn tiny_blocks_and_little_spare_space_lose_nothing_under_any_allocation() {
+    for allocation in ["cwdp", "dynamic", "write-order", "conflict-free"] {
+        for (blocks, pages_per_block) in [(3, 1), (8, 1), (32, 16)] {
+            for queue in ["blocking", "ncq:32", "ncq:4096"] {
+                for condition in [Condition::Fresh, Condition::Filled] {
+                    let mut profile = device(2, 2, 1, 2);
+                    profile.geometry.blocks_per_plane = blocks;
+                    profile.geometry.pages_per_block = pages_per_block;
+                    profile.translation.allocation = allocation.into();
+                    profile.translation.over_provisioning = 2.0 / f64::from(blocks);
+                    profile.translation.gc_threshold = 0.0;
+                    profile.interface.command_queue = queue.into();
+                    let mut config = RunConfig::new(profile);
+                    config.condition = condition;
+                    config.queue_length = 4096;
+                    let case =
+                        format!("{allocation}, {blocks} blocks of {pages_per_block}, {queue}, {condition}");
+                    let simulator =
+                        overwrite(&config, 1.0, 5_000).unwrap_or_else(|error| panic!("{case}: {error}"));
+                    simulator.observer().report().unwrap_or_else(|violations| panic!("{case}: {violations}"));
+                    simulator.audit().unwrap_or_else(|problem| panic!("{case}: {problem}"));
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn copyback_with_and_without_the_parity_rule_loses_nothing() {
     for parity in [false, true] {
         let mut config = RunConfig::new(small());
@@ -75,6 +103,12 @@ fn an_aged_device_is_as_its_percentages_say_and_survives() {
         config.condition = condition.parse().unwrap();
         let simulator = Simulator::new(&config, Invariants::new()).unwrap();
         simulator.audit().unwrap();
+        let pages = f64::from(config.profile.geometry.pages());
+        let space = simulator.space();
+        let shares = [space.valid, space.invalid, space.free].map(|count| 100.0 * count as f64 / pages);
+        for (found, said) in shares.iter().zip(condition[5..].split('/')) {
+            assert!((found - said.parse::<f64>().unwrap()).abs() < 0.3, "{condition}: {shares:?}");
+        }
         let simulator = overwrite(&config, 1.0, 100_000).unwrap();
         simulator.observer().report().unwrap();
         simulator.audit().unwrap();
@@ -87,6 +121,11 @@ fn an_aged_device_that_cannot_be_is_refused() {
     config.condition = "aged:95/1/4".parse().unwrap();
     let error = Simulator::new(&config, ()).err().unwrap().to_string();
     assert!(error.contains("95 %") && error.contains("user space"), "{error}");
+    config.condition = "aged:84/16/0".parse().unwrap();
+    let error = Simulator::new(&config, ()).err().unwrap().to_string();
+    assert!(error.contains("0 % free") && error.contains("2 or more"), "{error}");
+    config.condition = Condition::Aged { valid: f64::NAN, invalid: 500.0, free: -3.0 };
+    assert!(Simulator::new(&config, ()).is_err());
     assert!("aged:50/60/1".parse::<Condition>().is_err());
     assert!("aged:nan/1/1".parse::<Condition>().is_err());
 }

@@ -11,6 +11,18 @@ use crate::observers::{Observer, Origin};
 use planewise_model::{Ns, Ppn};
 
 impl Device {
+    /// Starts the collections that idle executors want, before the interface is asked what it takes: a unit about to be
+    /// collected is not free.
+    pub(crate) fn begin_wanted_collections(&mut self) {
+        for index in 0..self.kicks.len() {
+            let executor = self.kicks[index];
+            let state = &self.executors[executor as usize];
+            if state.wants_collection && state.phase == Phase::Idle && state.collection.is_none() {
+                self.begin_wanted_collection(executor);
+            }
+        }
+    }
+
     /// Starts a collection on the first plane of the executor that the scheme wants collected and that has a victim.
     pub(super) fn begin_wanted_collection(&mut self, executor: u32) -> bool {
         self.executors[executor as usize].wants_collection = false;

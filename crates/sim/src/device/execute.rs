@@ -266,7 +266,8 @@ impl Device {
             self.load.remove(self.transactions[first].plane);
             self.transactions[first].plane = plane;
             self.enqueue(first);
-            return self.start_next(context, executor);
+            self.kick(executor);
+            return Ok(());
         }
         let offset = self.planes.offset_of(ppn);
         self.transactions[first].next = NIL;
@@ -296,12 +297,20 @@ impl Device {
         let plane = self.transactions[first].plane;
         if !self.can_program(plane) {
             // No page left but those kept for collection: collect now, whatever the scheme's threshold says.
-            if self.executors[executor as usize].collection.is_none()
-                && !self.begin_collection(executor, plane)
+            if self.executors[executor as usize].collection.is_some()
+                || self.begin_collection(executor, plane)
             {
-                return Err(self.space_exhausted(context.now, plane));
+                return self.collection_step(context, executor);
             }
-            return self.collection_step(context, executor);
+            let Some(other) = self.plane_with_room() else {
+                return Err(self.space_exhausted(context.now, plane));
+            };
+            self.executors[executor as usize].waiting[list].pop_front(&self.transactions);
+            self.load.remove(plane);
+            self.transactions[first].plane = other;
+            self.enqueue(first);
+            self.kick(executor);
+            return Ok(());
         }
         self.executors[executor as usize].waiting[list].pop_front(&self.transactions);
         let offset = self.planes.write_pointer(plane).expect("can_program found a page");
@@ -330,9 +339,26 @@ impl Device {
         Ok(())
     }
 
-    /// Whether the host may program a page of the plane: the last free block is kept for collection.
+    /// Whether the host may program a page of the plane. The last free block is kept for collection; while one is under way
+    /// there, it may have opened that block, and its valid pages must still fit.
     fn can_program(&self, plane: u32) -> bool {
-        !self.planes.active_is_full(plane) || self.planes.free_blocks(plane) > 1
+        let executor = &self.executors[self.load.executor_of(plane) as usize];
+        match executor.collection {
+            Some(collection) if collection.plane == plane => {
+                let pages = self.geometry.pages_per_block;
+                self.planes.free_pages(plane) > self.planes.valid_in(plane, collection.victim).max(pages)
+            }
+            _ => !self.planes.active_is_full(plane) || self.planes.free_blocks(plane) > 1,
+        }
+    }
+
+    /// The emptiest plane that can take a page of a write whose own plane is full of valid data; none where pages stay put.
+    fn plane_with_room(&self) -> Option<u32> {
+        let most = self.geometry.pages_per_plane() - 2 * self.geometry.pages_per_block;
+        (0..self.geometry.planes())
+            .filter(|_| !self.static_allocation)
+            .min_by_key(|&plane| self.planes.valid_total(plane))
+            .filter(|&plane| self.planes.valid_total(plane) <= most)
     }
 
     /// Links to `first` the waiting transactions that can run with it as one multi-plane operation; returns their number.

@@ -16,7 +16,7 @@ use crate::alloc::{self, Allocation, PlaneView};
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::flash_sched;
-use crate::ftl::{Condition, Mapping, NONE, Planes, condition};
+use crate::ftl::{Condition, Mapping, NONE, Planes, Space, condition};
 use crate::gc::{self, Collector, CollectorOptions, PlaneState};
 use crate::host::Slot;
 use crate::observers::Observer;
@@ -308,6 +308,15 @@ impl Device {
 
     fn plane_state(&self, plane: u32) -> PlaneState {
         PlaneState { free_pages: self.planes.free_pages(plane), pages: self.geometry.pages_per_plane() }
+    }
+
+    pub(crate) fn space(&self) -> Space {
+        let sum = |of: &dyn Fn(u32) -> u32| {
+            (0..self.geometry.planes()).map(|plane| u64::from(of(plane))).sum::<u64>()
+        };
+        let valid = sum(&|plane| self.planes.valid_total(plane));
+        let free = sum(&|plane| self.planes.free_pages(plane));
+        Space { valid, invalid: u64::from(self.geometry.pages()) - valid - free, free }
     }
 
     pub(crate) fn audit(&self) -> Result<(), String> {

@@ -39,6 +39,44 @@ pub struct Job {
     pub requests: u64,
 }
 
+impl Job {
+    /// Checks what types cannot.
+    ///
+    /// # Errors
+    /// The field, what was found, what is allowed.
+    pub fn check(&self) -> Result<(), SimError> {
+        let refuse = |key: &str, found: String, allowed: &str| {
+            Err(SimError::Option { key: format!("job {key}"), found, allowed: allowed.into() })
+        };
+        let longest = Ns(1 << 60);
+        if self.sectors == 0 {
+            return refuse("sectors", "0".into(), "1 or more");
+        }
+        if !(0.0..=1.0).contains(&self.read_share) {
+            return refuse("read_share", self.read_share.to_string(), "0 to 1");
+        }
+        if self.depth == 0 {
+            return refuse("depth", "0".into(), "1 or more");
+        }
+        if self.think_time > longest {
+            return refuse("think_time", self.think_time.to_string(), "up to 36 years");
+        }
+        if self.area_sectors < u64::from(self.sectors) {
+            return refuse(
+                "area_sectors",
+                self.area_sectors.to_string(),
+                "at least the sectors of one request",
+            );
+        }
+        match self.pattern {
+            Pattern::Strided(stride) if stride == 0 || stride > self.area_sectors => {
+                refuse("stride", stride.to_string(), "1 sector to the whole area")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 struct Running<'a> {
     job: &'a Job,
     issued: u64,
@@ -77,6 +115,7 @@ pub fn run<O: Observer>(
     jobs: &[Job],
     seed: u64,
 ) -> Result<Vec<Completion>, SimError> {
+    jobs.iter().try_for_each(Job::check)?;
     simulator.keep_completions();
     let mut running: Vec<Running<'_>> = jobs
         .iter()
@@ -105,7 +144,7 @@ pub fn run<O: Observer>(
         }
         if simulator.has_room() && arrival != Ns::MAX && (arrival < next || arrival <= simulator.now()) {
             let (at, job) = due.pop().expect("an arrival is due");
-            let request = running[job as usize].request(at.max(simulator.now()), job);
+            let request = running[job as usize].request(at, job);
             simulator.submit(&request)?;
         } else {
             simulator.advance(next.min(if simulator.has_room() { arrival } else { Ns::MAX }))?;

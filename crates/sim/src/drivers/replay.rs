@@ -4,6 +4,7 @@
 use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
+use crate::host_sched::Counters;
 use crate::observers::Observer;
 use crate::observers::metrics::MetricsObserver;
 use crate::results::{Labels, RunResult, Status};
@@ -56,12 +57,16 @@ pub fn replay<O: Observer>(
     let mut simulator = Simulator::new(config, (MetricsObserver::new(options.warm_up), observer))?;
     let mut batch = Vec::with_capacity(BATCH);
     let mut status = Status::Complete;
+    let mut counters_before = Counters::default();
     while status == Status::Complete {
         batch.clear();
         if source.next_batch(&mut batch, BATCH).map_err(SimError::Source)? == 0 {
             break;
         }
         for request in &batch {
+            if simulator.submitted() == options.warm_up {
+                counters_before = simulator.scheduler_counters();
+            }
             arrive(&mut simulator, request)?;
         }
         (options.progress)(simulator.submitted());
@@ -70,13 +75,15 @@ pub fn replay<O: Observer>(
         }
     }
     simulator.drain()?;
-    let result = summarise(config, &simulator, options.trace, status)?;
+    let counters = simulator.scheduler_counters().since(&counters_before);
+    let result = summarise(config, &simulator, &counters, options.trace, status)?;
     Ok((result, simulator.into_observer().1))
 }
 
 /// Lets time pass until the request arrives and the queue has room for it, then submits it.
 #[inline]
 fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request) -> Result<(), SimError> {
+    simulator.check(request)?;
     while simulator.next_event() < request.arrival
         || simulator.next_event() == request.arrival && simulator.now() < request.arrival
     {
@@ -95,10 +102,10 @@ fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request) -> Resul
 fn summarise<O: Observer>(
     config: &RunConfig,
     simulator: &Simulator<(MetricsObserver, O)>,
+    counters: &Counters,
     trace: &str,
     status: Status,
 ) -> Result<RunResult, SimError> {
-    let counters = simulator.scheduler_counters();
     let batches = (counters.write_batches_promoted, counters.write_batches);
     let metrics = simulator.observer().0.metrics(simulator.now(), batches, simulator.wear());
     let translation = &config.profile.translation;

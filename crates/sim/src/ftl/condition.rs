@@ -95,8 +95,8 @@ pub(crate) fn construct(
             }
             Ok(Mapping::filled(geometry, user_pages, stripe))
         }
-        Condition::Aged { valid, free, .. } => {
-            let shape = AgedPlane::new(condition, geometry, user_pages, valid, free)?;
+        Condition::Aged { valid, invalid, free } => {
+            let shape = AgedPlane::new(condition, geometry, user_pages, [valid, invalid, free])?;
             let mut mapping = Mapping::fresh(geometry, user_pages);
             let mut random = generator(seed, "aged device");
             let mut ordinals: Vec<u32> = Vec::new();
@@ -144,10 +144,15 @@ impl AgedPlane {
         condition: Condition,
         geometry: &Geometry,
         user_pages: u32,
-        valid: f64,
-        free: f64,
+        [valid, invalid, free]: [f64; 3],
     ) -> Result<AgedPlane, SimError> {
         let problem = |problem: String| SimError::Condition { condition: condition.to_string(), problem };
+        let shares = [valid, invalid, free];
+        if !shares.iter().all(|share| (0.0..=100.0).contains(share))
+            || (shares.iter().sum::<f64>() - 100.0).abs() > 1e-6
+        {
+            return Err(problem("the shares must be 0 to 100 percent and add up to 100".into()));
+        }
         let pages = f64::from(geometry.pages_per_plane());
         let user = user_pages / geometry.planes();
         let valid_pages = (pages * valid / 100.0).round() as u32;
@@ -157,8 +162,13 @@ impl AgedPlane {
                 100.0 * f64::from(user) / pages
             )));
         }
-        // Two blocks at least: one to write to, one to collect into.
-        let free_blocks = ((f64::from(geometry.blocks_per_plane) * free / 100.0).round() as u32).max(2);
+        let free_blocks = (f64::from(geometry.blocks_per_plane) * free / 100.0).round() as u32;
+        if free_blocks < 2 {
+            return Err(problem(format!(
+                "{free} % free is {free_blocks} of the {} blocks of a plane; allowed: 2 or more, one to write to and one to collect into",
+                geometry.blocks_per_plane
+            )));
+        }
         let used_blocks = geometry.blocks_per_plane.saturating_sub(free_blocks);
         if used_blocks * geometry.pages_per_block < valid_pages {
             return Err(problem(format!(

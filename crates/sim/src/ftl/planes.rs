@@ -194,6 +194,11 @@ impl Planes {
         self.active[plane as usize].page == self.geometry.pages_per_block
     }
 
+    /// Valid pages of a block in use.
+    pub(crate) fn valid_in(&self, plane: u32, block: u32) -> u32 {
+        u32::from(self.valid[self.block_index(plane, block)])
+    }
+
     /// Valid pages of a plane.
     #[inline]
     pub(crate) fn valid_total(&self, plane: u32) -> u32 {

@@ -14,7 +14,7 @@ use crate::host::{Gate, QueuedRequest, Slot};
 use planewise_model::Ns;
 use planewise_model::location::{PageRange, UnitMap};
 
-/// Whether a batch may start while members of the last are in flight: the papers leave it open (docs/schedulers.md).
+/// Whether a batch may start while members of the last are in flight: the papers leave it open (docs/schedulers/piq.md).
 pub(super) const BARRIER: Tunable = Tunable {
     name: "barrier",
     summary: "when the next batch may start: once the last is issued (units idle less), or once it is complete (batches never mix)",
@@ -130,7 +130,7 @@ impl Batches {
 
     #[inline]
     fn touches_all(&self, pages: PageRange) -> bool {
-        pages.count >= self.units.units()
+        pages.count >= self.units.period()
     }
 
     /// The oldest open batch whose vector the pages do not touch.

@@ -72,6 +72,18 @@ pub struct Counters {
     pub joined: u64,
 }
 
+impl Counters {
+    /// What was counted after `earlier`.
+    pub fn since(&self, earlier: &Counters) -> Counters {
+        Counters {
+            read_batches: self.read_batches - earlier.read_batches,
+            write_batches: self.write_batches - earlier.write_batches,
+            write_batches_promoted: self.write_batches_promoted - earlier.write_batches_promoted,
+            joined: self.joined - earlier.joined,
+        }
+    }
+}
+
 /// What a host knows when it sets up a scheduler. It may be wrong on purpose.
 #[derive(Clone, Debug)]
 pub struct HostKnowledge {

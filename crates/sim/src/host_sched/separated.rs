@@ -53,6 +53,19 @@ impl<R: Lane, W: Lane> Separated<R, W> {
         (true, None)
     }
 
+    fn take_read(&mut self, gate: &Gate<'_>) -> Option<Slot> {
+        let slot = self.reads.take(gate)?;
+        // The batch that was owed its turn is issued as soon as nothing of it waits. It may stay open and take newcomers
+        // for ever: they are owed nothing.
+        let waiting = self.reads.oldest_batch().map(|(batch, _)| batch);
+        if let Some(promotion) = &mut self.promotion
+            && promotion.owed != waiting
+        {
+            promotion.owed = None;
+        }
+        Some(slot)
+    }
+
     fn take_write(&mut self, gate: &Gate<'_>) -> Option<Slot> {
         let slot = self.writes.take(gate)?;
         let oldest = self.writes.oldest_batch().map(|(batch, _)| batch);
@@ -90,7 +103,7 @@ impl<R: Lane, W: Lane> HostScheduler for Separated<R, W> {
             }
         }
         if reads_wait && !writes_out {
-            return self.reads.take(gate).map_or(wake, Decision::Issue);
+            return self.take_read(gate).map_or(wake, Decision::Issue);
         }
         if reads_out {
             return wake;

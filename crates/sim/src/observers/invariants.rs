@@ -51,6 +51,8 @@ struct InFlight {
     issued: Option<Ns>,
     first_page: u64,
     floors: Vec<Option<Ns>>,
+    /// By page: whether it has been read or programmed.
+    served: Vec<bool>,
 }
 
 impl Invariants {
@@ -129,7 +131,15 @@ impl Invariants {
         (ppn.0 / pages, ppn.0 % pages)
     }
 
-    fn check_read(&mut self, now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn) {
+    fn serve(&mut self, slot: Slot, lpn: Lpn) {
+        if let Some(in_flight) = self.slot(slot)
+            && let Some(served) = in_flight.served.get_mut((u64::from(lpn.0) - in_flight.first_page) as usize)
+        {
+            *served = true;
+        }
+    }
+
+    fn check_read(&mut self, now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool) {
         let Some(request) = self.slot(slot).clone() else {
             self.check("reads belong to a request", false, || format!("page {} at {now}", lpn.0));
             return;
@@ -139,6 +149,10 @@ impl Invariants {
             format!("page {} read at {} which holds page {}", lpn.0, ppn.0, owner.0)
         });
         let page = (u64::from(lpn.0) - request.first_page) as usize;
+        if modify {
+            return;
+        }
+        self.serve(slot, lpn);
         if let Some(Some(floor)) = request.floors.get(page).copied() {
             let fresh = version != INITIAL && self.completed_at[version as usize - 1] >= floor;
             self.check("a read returns the last version written before it was issued", fresh, || {
@@ -166,6 +180,7 @@ impl Observer for Invariants {
             issued: None,
             first_page: request.pages.first,
             floors: Vec::new(),
+            served: Vec::new(),
         });
     }
 
@@ -175,7 +190,7 @@ impl Observer for Invariants {
 
     fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest, _overtakes: bool) {
         self.pass_time(now);
-        let floors = (0..u64::from(request.pages.count))
+        let floors: Vec<Option<Ns>> = (0..u64::from(request.pages.count))
             .map(|page| self.superseded.get(&((request.pages.first + page) as u32)).copied())
             .collect();
         let first_page = request.pages.first;
@@ -184,6 +199,7 @@ impl Observer for Invariants {
             format!("request {} at {now}", request.sequence)
         });
         if let Some(in_flight) = self.slot(slot) {
+            in_flight.served = vec![false; floors.len()];
             (in_flight.issued, in_flight.floors, in_flight.first_page) = (Some(now), floors, first_page);
         }
     }
@@ -205,6 +221,14 @@ impl Observer for Invariants {
         self.sojourn_sum += u128::from(now.saturating_sub(completion.entered).0);
         // Requests merged into one complete one after the other in the same slot: the first ends it.
         let Some(in_flight) = self.slot(slot).take() else { return };
+        for (page, served) in in_flight.served.iter().enumerate() {
+            // A page that somebody wrote is in flash: a read that never went there would return nothing.
+            let lpn = (in_flight.first_page + page as u64) as u32;
+            let needed = in_flight.direction == Direction::Write || in_flight.floors[page].is_some();
+            self.check("every page of a request is read or programmed", *served || !needed, || {
+                format!("page {lpn} of request {} at {now}", in_flight.sequence)
+            });
+        }
         if in_flight.direction == Direction::Write {
             self.completed_at[in_flight.sequence as usize] = now;
             for page in 0..in_flight.floors.len() as u64 {
@@ -216,9 +240,7 @@ impl Observer for Invariants {
     }
 
     fn page_read(&mut self, now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool) {
-        if !modify {
-            self.check_read(now, slot, lpn, ppn);
-        }
+        self.check_read(now, slot, lpn, ppn, modify);
     }
 
     fn page_program(&mut self, now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn) {
@@ -248,6 +270,9 @@ impl Observer for Invariants {
                 version
             }
         };
+        if let Origin::Host(slot) = origin {
+            self.serve(slot, lpn);
+        }
         self.contents.insert(ppn.0, (lpn, version));
         if let Some(old) = self.current.insert(lpn.0, ppn) {
             let old_block = self.block_and_page(old).0;

@@ -291,7 +291,7 @@ impl MetricsObserver {
         UnitUtilization { active: share(busy.active, active), wall: share(busy.wall, wall) }
     }
 
-    /// The results. Batch counts, (promoted, all), are the scheduler's, over the whole run.
+    /// The results. Batch counts, (promoted, all), are the scheduler's, of the same window.
     pub(crate) fn metrics(&self, now: Ns, write_batches: (u64, u64), wear: (u32, u32)) -> Metrics {
         let duration = now.saturating_sub(self.window_start);
         let active = self.active_clock(now);
@@ -322,7 +322,7 @@ impl MetricsObserver {
                 write_share: write.conflict_share(),
             },
             prioritized: PrioritizedShares {
-                read_share: share(self.overtaking_reads, read.count).min(1.0),
+                read_share: share(self.overtaking_reads, read.count),
                 write_batch_share: share(write_batches.0, write_batches.1),
             },
             flash: self.flash,

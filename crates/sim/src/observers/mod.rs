@@ -67,7 +67,7 @@ pub trait Observer {
     fn issue(&mut self, _now: Ns, _slot: Slot, _request: &QueuedRequest, _overtakes: bool) {}
     /// A request completed. `slot` is free from now on; requests merged into another complete with it, in its slot.
     fn complete(&mut self, _slot: Slot, _completion: &Completion) {}
-    /// The array reads a page for a host request; `modify` when it is the rest of a page that the host writes in part.
+    /// The array reads a page for a host request (`ppn` is `u32::MAX` for pages that a primed device holds nowhere of its own); `modify` when it is the rest of a page that the host writes in part.
     fn page_read(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _ppn: Ppn, _modify: bool) {}
     /// A page is programmed and mapped.
     fn page_program(&mut self, _now: Ns, _origin: Origin, _lpn: Lpn, _ppn: Ppn) {}
