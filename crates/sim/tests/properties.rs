@@ -38,6 +38,9 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         profile.advanced_commands.multi_plane_same_block = switches.4;
         let mut config = RunConfig::new(profile);
         config.scheduler = names.0.into();
+        if names.0 == "noop" && switches.2 {
+            config.tunables.push(("merge".into(), "adjacent".into()));
+        }
         config.condition = names.4.parse().unwrap();
         config.level = if switches.5 { UnitLevel::Plane } else { UnitLevel::Chip };
         config.advanced = if switches.0 { AdvancedUse::Auto } else { AdvancedUse::On };

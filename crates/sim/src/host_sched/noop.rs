@@ -4,8 +4,8 @@ use super::fifo::{Fifo, Lane};
 use super::tunables::TunableKind;
 use super::{Decision, Entry, HostScheduler, Tunable};
 use crate::host::{Gate, HostQueue, QueuedRequest, Slot};
-use planewise_model::{Ns, Request};
-use std::collections::VecDeque;
+use planewise_model::{Direction, Ns, Request};
+use std::collections::BTreeMap;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "noop",
@@ -19,7 +19,7 @@ pub(super) const ENTRY: Entry = Entry {
     build: |host, values| {
         Box::new(Noop {
             waiting: Fifo::with_capacity(host.queue_length),
-            mergeable: (values.choice("merge") == "adjacent").then(VecDeque::new),
+            mergeable: (values.choice("merge") == "adjacent").then(Edges::default),
         })
     },
 };
@@ -29,38 +29,69 @@ const MERGED_SECTORS_MAX: u32 = 1024;
 
 struct Noop {
     waiting: Fifo,
-    /// Waiting requests, youngest last, when merging.
-    mergeable: Option<VecDeque<Slot>>,
+    /// When merging.
+    mergeable: Option<Edges>,
+}
+
+/// Waiting requests by where they begin and where they end. Of two with the same edge, the younger is found.
+#[derive(Default)]
+struct Edges {
+    starts: BTreeMap<Edge, Slot>,
+    ends: BTreeMap<Edge, Slot>,
+}
+
+/// Direction, volume, sector.
+type Edge = (Direction, u32, u64);
+
+impl Edges {
+    fn insert(&mut self, slot: Slot, request: &Request) {
+        self.starts.insert((request.direction, request.volume, request.start.0), slot);
+        self.ends.insert((request.direction, request.volume, request.end().0), slot);
+    }
+
+    fn remove(&mut self, slot: Slot, request: &Request) {
+        let start = (request.direction, request.volume, request.start.0);
+        let end = (request.direction, request.volume, request.end().0);
+        for (edges, edge) in [(&mut self.starts, start), (&mut self.ends, end)] {
+            if edges.get(&edge) == Some(&slot) {
+                edges.remove(&edge);
+            }
+        }
+    }
+
+    /// A waiting request that ends where `request` begins, or begins where it ends.
+    fn adjacent(&self, request: &Request, queue: &HostQueue) -> Option<Slot> {
+        let before = self.ends.get(&(request.direction, request.volume, request.start.0));
+        let behind = self.starts.get(&(request.direction, request.volume, request.end().0));
+        let fits = |slot: &Slot| queue.get(*slot).request.sectors + request.sectors <= MERGED_SECTORS_MAX;
+        before.into_iter().chain(behind).copied().find(fits)
+    }
 }
 
 impl HostScheduler for Noop {
     fn insert(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         self.waiting.insert(now, slot, request);
-        if let Some(mergeable) = &mut self.mergeable {
-            mergeable.push_back(slot);
+        if let Some(edges) = &mut self.mergeable {
+            edges.insert(slot, &request.request);
         }
     }
 
     fn merge_into(&self, request: &Request, queue: &HostQueue) -> Option<Slot> {
-        self.mergeable.as_ref()?.iter().rev().copied().find(|&slot| {
-            let waiting = &queue.get(slot).request;
-            let adjacent = waiting.end() == request.start || request.end() == waiting.start;
-            adjacent
-                && waiting.direction == request.direction
-                && waiting.volume == request.volume
-                && waiting.sectors + request.sectors <= MERGED_SECTORS_MAX
-        })
+        self.mergeable.as_ref()?.adjacent(request, queue)
+    }
+
+    fn merged(&mut self, slot: Slot, before: &QueuedRequest, after: &QueuedRequest) {
+        if let Some(edges) = &mut self.mergeable {
+            edges.remove(slot, &before.request);
+            edges.insert(slot, &after.request);
+        }
     }
 
     fn dispatch(&mut self, _now: Ns, gate: &Gate<'_>) -> Decision {
-        match self.waiting.take(gate) {
-            Some(slot) => {
-                if let Some(mergeable) = &mut self.mergeable {
-                    mergeable.retain(|&waiting| waiting != slot);
-                }
-                Decision::Issue(slot)
-            }
-            None => Decision::Wait,
+        let Some(slot) = self.waiting.take(gate) else { return Decision::Wait };
+        if let Some(edges) = &mut self.mergeable {
+            edges.remove(slot, &gate.queue().get(slot).request);
         }
+        Decision::Issue(slot)
     }
 }
