@@ -183,6 +183,12 @@ impl<O: Observer> Simulator<O> {
         Ok(())
     }
 
+    /// Tells that a request will be submitted soon, so that the processor can fetch what it needs meanwhile. Changes nothing.
+    #[inline]
+    pub fn prefetch(&self, request: &Request) {
+        self.device.prefetch(PageRange::of(request, self.page_bytes));
+    }
+
     /// Whether the device can take a request at all, as the next one. Drivers ask before they wait for its arrival.
     ///
     /// # Errors

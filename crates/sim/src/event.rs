@@ -2,10 +2,14 @@
 //!
 //! Each executor and each channel has at most one event pending, so the queue holds at most dies + channels entries. Time,
 //! sequence and payload are packed in one 128-bit key: one comparison orders two events, and nothing is allocated.
+//!
+//! Delays take few values (a transfer, an array read, a program, an erase), and events of the same delay are scheduled in the
+//! order in which they happen. So the queue is a handful of lanes, each in order: an event goes to the first lane whose last
+//! event is not later (patience sorting), the next event is the earliest of the lanes' first ones. What fits no lane goes to a heap.
 
 use planewise_model::Ns;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 /// What happens. The resource's own state says the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,20 +22,36 @@ pub(crate) enum Event {
 
 const CHANNEL_FLAG: u32 = 1 << 31;
 
+const LANES: usize = 6;
+const NONE: u128 = u128::MAX;
+
 /// Events by time, then by the order in which they were scheduled.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct EventQueue {
-    heap: BinaryHeap<Reverse<u128>>,
+    lanes: [VecDeque<u128>; LANES],
+    /// First key of each lane, and of the heap last; [`NONE`] when empty.
+    first: [u128; LANES + 1],
+    /// Last key that was put into each lane.
+    last: [u128; LANES],
+    rest: BinaryHeap<Reverse<u128>>,
     sequence: u32,
-    earliest: Ns,
+    /// Where the earliest event is: index into `first`.
+    earliest: usize,
 }
 
 impl EventQueue {
     pub(crate) fn with_capacity(capacity: usize) -> EventQueue {
-        EventQueue { heap: BinaryHeap::with_capacity(capacity), sequence: 0, earliest: Ns::MAX }
+        EventQueue {
+            lanes: std::array::from_fn(|_| VecDeque::with_capacity(capacity)),
+            first: [NONE; LANES + 1],
+            last: [0; LANES],
+            rest: BinaryHeap::new(),
+            sequence: 0,
+            earliest: LANES,
+        }
     }
 
-    /// Adds an event.
+    /// Adds an event, not earlier than the last one taken.
     #[inline]
     pub(crate) fn schedule(&mut self, at: Ns, event: Event) {
         let payload = match event {
@@ -42,24 +62,47 @@ impl EventQueue {
         // wrap can at worst swap two events of the same nanosecond, the same way on every run.
         self.sequence = self.sequence.wrapping_add(1);
         let key = u128::from(at.0) << 64 | u128::from(self.sequence) << 32 | u128::from(payload);
-        self.heap.push(Reverse(key));
-        self.earliest = self.earliest.min(at);
+        let place = match self.last.iter().position(|&last| last <= key) {
+            Some(lane) => {
+                self.lanes[lane].push_back(key);
+                self.last[lane] = key;
+                lane
+            }
+            None => {
+                self.rest.push(Reverse(key));
+                LANES
+            }
+        };
+        if key < self.first[place] {
+            self.first[place] = key;
+            if key < self.first[self.earliest] {
+                self.earliest = place;
+            }
+        }
     }
 
     /// When the next event happens; [`Ns::MAX`] when none is pending.
     #[inline]
     pub(crate) fn next_time(&self) -> Ns {
-        self.earliest
+        Ns((self.first[self.earliest] >> 64) as u64)
     }
 
     /// Takes the next event if it happens at `now`.
     #[inline]
     pub(crate) fn pop_at(&mut self, now: Ns) -> Option<Event> {
-        if self.earliest != now {
+        let key = self.first[self.earliest];
+        if key == NONE || (key >> 64) as u64 != now.0 {
             return None;
         }
-        let Reverse(key) = self.heap.pop()?;
-        self.earliest = self.heap.peek().map_or(Ns::MAX, |Reverse(next)| Ns((next >> 64) as u64));
+        if self.earliest < LANES {
+            let lane = &mut self.lanes[self.earliest];
+            lane.pop_front();
+            self.first[self.earliest] = lane.front().copied().unwrap_or(NONE);
+        } else {
+            self.rest.pop();
+            self.first[LANES] = self.rest.peek().map_or(NONE, |Reverse(next)| *next);
+        }
+        self.earliest = (0..=LANES).min_by_key(|&place| self.first[place]).unwrap_or(LANES);
         let payload = key as u32;
         Some(if payload & CHANNEL_FLAG == 0 {
             Event::Executor(payload)
@@ -85,5 +128,27 @@ mod tests {
         assert_eq!(queue.pop_at(Ns(20)), Some(Event::Executor(1)));
         assert_eq!(queue.pop_at(Ns(20)), Some(Event::Channel(0)));
         assert_eq!(queue.next_time(), Ns::MAX);
+    }
+    proptest::proptest! {
+        #[test]
+        fn any_schedule_leaves_in_the_order_of_a_sorted_list(delays in proptest::collection::vec((0u64..50, 0u32..3), 1..400)) {
+            // Each step schedules an event some time after the last one taken, and now and then takes the next.
+            let mut queue = EventQueue::with_capacity(4);
+            let (mut pending, mut now) = (Vec::new(), 0);
+            for (number, &(delay, takes)) in delays.iter().enumerate() {
+                queue.schedule(Ns(now + delay), Event::Executor(number as u32));
+                pending.push((now + delay, number as u32));
+                for _ in 0..takes {
+                    pending.sort_unstable();
+                    let time = queue.next_time();
+                    proptest::prop_assert_eq!(time.0, pending.first().map_or(u64::MAX, |&(at, _)| at));
+                    if !pending.is_empty() {
+                        let (at, number) = pending.remove(0);
+                        proptest::prop_assert_eq!(queue.pop_at(time), Some(Event::Executor(number)));
+                        now = at;
+                    }
+                }
+            }
+        }
     }
 }

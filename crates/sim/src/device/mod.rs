@@ -310,6 +310,14 @@ impl Device {
         PlaneState { free_pages: self.planes.free_pages(plane), pages: self.geometry.pages_per_plane() }
     }
 
+    /// Tells that a request comes soon.
+    #[inline]
+    pub(crate) fn prefetch(&self, pages: PageRange) {
+        if let Ok(first) = u32::try_from(pages.first) {
+            self.mapping.prefetch(Lpn(first));
+        }
+    }
+
     pub(crate) fn space(&self) -> Space {
         let sum = |of: &dyn Fn(u32) -> u32| {
             (0..self.geometry.planes()).map(|plane| u64::from(of(plane))).sum::<u64>()

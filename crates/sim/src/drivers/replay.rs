@@ -14,6 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Requests taken from the source at a time.
 const BATCH: usize = 1024;
+/// How many requests ahead the processor is told what it will need.
+const PREFETCH_DISTANCE: usize = 4;
 
 /// Where requests come from, in order of arrival.
 pub trait RequestSource {
@@ -63,7 +65,10 @@ pub fn replay<O: Observer>(
         if source.next_batch(&mut batch, BATCH).map_err(SimError::Source)? == 0 {
             break;
         }
-        for request in &batch {
+        for (index, request) in batch.iter().enumerate() {
+            if let Some(later) = batch.get(index + PREFETCH_DISTANCE) {
+                simulator.prefetch(later);
+            }
             if simulator.submitted() == options.warm_up {
                 counters_before = simulator.scheduler_counters();
             }

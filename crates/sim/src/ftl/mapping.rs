@@ -71,6 +71,19 @@ impl Mapping {
         }
     }
 
+    /// Asks the processor to bring the entry of a page that will be looked up soon: the table is larger than its caches.
+    #[inline]
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(entry) = self.logical_to_physical.get(lpn.0 as usize) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            // SAFETY: a prefetch of a valid reference changes no state that a program can see.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(entry).cast()) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = lpn;
+    }
+
     /// Which logical page was last put at a physical page, or [`NONE`]. It is valid only if the logical page still is there.
     #[inline]
     pub(crate) fn logical(&self, ppn: Ppn) -> u32 {
