@@ -68,6 +68,26 @@ fn packing(head: &[u8]) -> Packing {
     }
 }
 
+/// Says of an error of unpacking that it is one: decoders speak of frames and streams that a user never saw.
+struct Unpacked<R> {
+    decoder: R,
+    packing: &'static str,
+}
+
+impl<R: Read> Read for Unpacked<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.decoder.read(buffer).map_err(|error| match error.raw_os_error() {
+            // The disk's own errors speak for themselves.
+            Some(_) => error,
+            None => {
+                let packing = self.packing;
+                let found = format!("{packing} data that are cut short or damaged ({error})");
+                io::Error::new(error.kind(), format!("{found}; allowed: a whole {packing} file"))
+            }
+        })
+    }
+}
+
 impl Input {
     /// Opens a file, or a folder (which has no bytes).
     ///
@@ -107,12 +127,12 @@ impl Input {
             Packing::Plain => Ok(Input::over(path, Box::new(source), kind)),
             Packing::Gzip => {
                 let decoder = flate2::read::MultiGzDecoder::new(source);
-                Ok(Input::over(path, Box::new(decoder), Kind::Stream))
+                Ok(Input::over(path, Box::new(Unpacked { decoder, packing: "gzip" }), Kind::Stream))
             }
             Packing::Zstd => {
                 let decoder =
                     zstd::stream::read::Decoder::new(source).map_err(|e| TraceError::io(&path, e))?;
-                Ok(Input::over(path, Box::new(decoder), Kind::Stream))
+                Ok(Input::over(path, Box::new(Unpacked { decoder, packing: "zstd" }), Kind::Stream))
             }
             Packing::Refused(what) => Err(TraceError::malformed(
                 &path,
