@@ -39,13 +39,46 @@ pub fn parse_toml<T: DeserializeOwned>(text: &str, origin: &str) -> Result<T, Co
             Some(span) if text[..span.start.min(text.len())].ends_with('\n') => line.map(|n| n + 1),
             _ => line,
         };
-        ConfigError { origin: origin.to_owned(), line, message: explain(error.message()) }
+        let setting = line.and_then(|line| setting(text.lines().nth(line - 1)?));
+        ConfigError { origin: origin.to_owned(), line, message: explain(error.message(), setting) }
     })
 }
 
-/// Turns serde's "unknown field `x`, expected one of `a`, `b`" into a line that offers the nearest key.
-fn explain(message: &str) -> String {
+/// The key that a line sets, and the value as written.
+fn setting(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once('=')?;
+    let key = key.trim();
+    let is_name = key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    is_name.then_some((key, value.trim()))
+}
+
+/// What serde calls the type of a value, in words.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u16" => "a whole number from 0 to 65535",
+        "u32" => "a whole number from 0 to 4294967295",
+        "u64" | "usize" => "a whole number, 0 or more",
+        "f64" => "a number",
+        "a boolean" => "true or false",
+        "a string" => "text in quotes",
+        other => other,
+    }
+}
+
+/// Turns serde's "unknown field `x`, expected one of `a`, `b`" into a line that offers the nearest key, and its
+/// "invalid type: string "8", expected u32" into one that names the key and what is allowed.
+fn explain(message: &str, setting: Option<(&str, &str)>) -> String {
     let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    if let (Some((key, value)), Some((found, expected))) = (setting, message.split_once("expected ")) {
+        // What serde has no word for it leaves out, and the value itself is told.
+        let found = match found.strip_prefix("invalid type: ").or(found.strip_prefix("invalid value: ")) {
+            Some(found) => Some(found.trim_end_matches([',', ' '])),
+            None => found.is_empty().then_some(value),
+        };
+        if let Some(found) = found {
+            return format!("key '{key}': found {found}; allowed: {}", in_words(expected));
+        }
+    }
     let is_unknown = message.starts_with("unknown field") || message.starts_with("unknown variant");
     if !is_unknown {
         return message;
@@ -79,6 +112,23 @@ mod tests {
             error.to_string(),
             "a.toml:2: unknown key 'chipz' (did you mean 'chips'?); allowed: channels, chips"
         );
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_told_with_its_key_and_what_is_allowed() {
+        let cases = [
+            (
+                "channels = \"8\"\nchips = 2\n",
+                "a.toml:1: key 'channels': found string \"8\"; allowed: a whole number from 0 to 4294967295",
+            ),
+            (
+                "channels = 1\nchips = -2\n",
+                "a.toml:2: key 'chips': found integer `-2`; allowed: a whole number from 0 to 4294967295",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(parse_toml::<Example>(text, "a.toml").unwrap_err().to_string(), expected);
+        }
     }
 
     #[test]

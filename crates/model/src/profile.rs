@@ -35,7 +35,7 @@ pub struct Profile {
 /// A latency that may depend on the page type inside a block: one number, or one per type (LSB, MSB for MLC;
 /// LSB, CSB, MSB for TLC). Page `i` of a block is of type `i % types`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected nanoseconds as a whole number, or a list of them by page type")]
 pub enum PageLatency {
     /// The same for all pages, ns.
     Uniform(u64),

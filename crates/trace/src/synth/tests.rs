@@ -210,7 +210,11 @@ fn wrong_descriptions_name_file_line_key_and_what_is_allowed() {
         ("write_ratio", "write_ration = 0.5", "unknown key 'write_ration' (did you mean 'write_ratio'?)"),
         ("write_ratio", "write_ratio = 1.5", "key 'write_ratio': 1.5; allowed: 0 to 1"),
         ("write_ratio", "write_ratio = nan", "key 'write_ratio': NaN; allowed: 0 to 1"),
-        ("write_ratio", "write_ratio = \"half\"", "invalid type"),
+        (
+            "write_ratio",
+            "write_ratio = \"half\"",
+            "key 'write_ratio': found string \"half\"; allowed: a number",
+        ),
         ("write_ratio", "", "missing field `write_ratio`"),
         ("requests", "requests = 0", "key 'requests': 0; allowed: 1 to"),
         ("requests", "requests = 1000000", "key 'accessed_gib': 33.3; requests times mean size make 11.4"),
