@@ -26,10 +26,15 @@ pub fn time(ns: f64) -> String {
 }
 
 /// A value over a baseline as `×0.58`; nothing when the baseline is zero or either is not a number.
+///
+/// Below 0.1 two digits that count are kept (`×0.049`, `×0.0049`): a gain of two hundred times is not `×0.00`.
 pub fn ratio(value: f64, baseline: f64) -> Option<String> {
     let ratio = value / baseline;
     (baseline > 0.0 && ratio.is_finite()).then(|| match ratio {
         r if r >= 9999.5 => "×>9999".to_owned(),
+        r if r > 0.0 && r < 0.0001 => "×<0.0001".to_owned(),
+        r if r > 0.0 && r < 0.00995 => format!("×{r:.4}"),
+        r if r > 0.0 && r < 0.0995 => format!("×{r:.3}"),
         r => format!("×{}", three_digits(r)),
     })
 }
@@ -45,6 +50,8 @@ pub fn percent_in_words(share: f64) -> String {
     match percent {
         p if !p.is_finite() => ABSENT.to_owned(),
         p if p > 0.0 && p < 0.1 => "less than 0.1%".to_owned(),
+        p if p > 99.9 && p < 100.0 => "more than 99.9%".to_owned(),
+        p if p > 99.0 && p < 100.0 => format!("{p:.1}%"),
         p if p < 9.95 && (p - p.round()).abs() > 0.05 => format!("{p:.1}%"),
         p => format!("{p:.0}%"),
     }
@@ -166,6 +173,25 @@ mod tests {
         assert_eq!(ratio(1.0, 0.0), None);
         assert_eq!(ratio(f64::NAN, 1.0), None);
         assert_eq!(ratio(0.0, 0.0), None);
+    }
+
+    #[test]
+    fn a_ratio_far_below_one_and_a_share_next_to_all_are_not_rounded_away() {
+        let cases = [
+            (0.0994, "×0.099"),
+            (0.0999, "×0.10"),
+            (0.0527, "×0.053"),
+            (0.00494, "×0.0049"),
+            (0.00996, "×0.010"),
+            (0.00001, "×<0.0001"),
+            (0.0, "×0.00"),
+        ];
+        for (value, expected) in cases {
+            assert_eq!(ratio(value, 1.0).as_deref(), Some(expected), "{value}");
+        }
+        assert_eq!(percent_in_words(0.9951), "99.5%");
+        assert_eq!(percent_in_words(0.9996), "more than 99.9%");
+        assert_eq!(percent_in_words(1.0), "100%");
     }
 
     #[test]

@@ -132,7 +132,9 @@ impl Side {
                 format!("only {} less, too little to rely on", format::percent_in_words(g))
             }
             g if g < 0.1 => format!("{} less, a small gain", format::percent_in_words(g)),
-            g => format!("{} less", format::percent_in_words(g)),
+            g if g < 0.9 => format!("{} less", format::percent_in_words(g)),
+            // "99.5 % less" hides whether that is two hundred times or twenty.
+            _ => format!("shorter by a factor of {}", format::three_digits(self.mean(base) / mean)),
         };
         Some(format!(
             "{start}{verdict} {against}, {size}.{rivals} {}",
@@ -329,6 +331,15 @@ mod tests {
         assert!(text.contains("Writes: piq+ was fastest"), "{text}");
         assert!(text.contains("80% of the time saved is shorter waiting"), "{text}");
         assert!(text.contains("Command queue: blocking"), "{text}");
+    }
+
+    #[test]
+    fn a_gain_of_a_hundred_times_is_told_as_a_factor() {
+        let mut results = samples::six_schedulers();
+        results.runs[results.baseline].metrics.read.latency_ns.mean = 118e6;
+        results.runs[4].metrics.read.latency_ns.mean = 1.18e6;
+        let text = text(&results);
+        assert!(text.contains("1.18 ms against 118 ms under rws, shorter by a factor of 100"), "{text}");
     }
 
     #[test]
