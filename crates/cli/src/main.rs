@@ -83,7 +83,12 @@ fn misunderstood(error: &clap::Error) -> ExitCode {
                 .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
                 .filter(|line| !line.is_empty())
                 .collect();
-            let failure = Failure::usage(message.join("; ").replace(":; ", ": "));
+            let message = message.join("; ").replace(":; ", ": ");
+            // What the standard library says of numbers, in the words of all other messages.
+            let message = message
+                .replace("invalid digit found in string", "allowed: a whole number, 0 or more")
+                .replace("number too large to fit in target type", "allowed: a whole number below 2^64");
+            let failure = Failure::usage(message);
             eprintln!("{failure}; see --help");
             ExitCode::from(failure.kind as u8)
         }

@@ -130,7 +130,9 @@ pub fn profile(name: &str) -> Result<Profile, Failure> {
         return Err(Failure::usage(format!("{unknown}, or a TOML file")));
     }
     let text = std::fs::read_to_string(name).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-    Ok(Profile::parse(&text, name)?)
+    let profile = Profile::parse(&text, name)?;
+    check_names(&profile).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    Ok(profile)
 }
 
 /// Checks a run, and what the engine looks up only when it builds a device, so that a slip costs no simulation.

@@ -2,7 +2,7 @@
 
 use crate::arguments::ReadArguments;
 use crate::failure::{Failure, Kind};
-use planewise_model::{Request, names};
+use planewise_model::{Bytes, Request, names};
 use planewise_sim::drivers::replay::RequestSource;
 use planewise_sim::results::TraceSetup;
 use planewise_trace::formats::{ReadOptions, TimeUnit};
@@ -11,8 +11,9 @@ use planewise_trace::pipeline::{Trace, TraceOptions};
 use planewise_trace::synth::{self, Generator, VolumeDescription};
 use planewise_trace::transform::{Cut, Fold, ScaleTime, Transform};
 use std::fs::File;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Name of the trace inside the program.
 pub const EMBEDDED: &str = "pgbench";
@@ -40,7 +41,12 @@ enum Place {
     Embedded(TraceOptions),
     Synthetic(Box<VolumeDescription>),
     File(PathBuf, TraceOptions),
+    /// What came out of a pipe, packed as it was.
+    Kept(PathBuf, Arc<[u8]>, TraceOptions),
 }
+
+/// Bytes of a pipe that are kept in memory at most.
+const PIPE_BYTES_MAX: u64 = 1 << 30;
 
 impl Source {
     /// Finds a trace by name or path: the embedded one, a synthetic volume, a volume in `--trace-dir`, a file.
@@ -69,6 +75,31 @@ impl Source {
         Ok(Source { name, place, seed, limit: requests, cut: None, scale_time: None, wrap_sectors: None })
     }
 
+    /// Makes a source that can be opened once into one that can be opened again: what a pipe holds is kept in memory.
+    ///
+    /// # Errors
+    /// The pipe cannot be read, or holds more than 1 GiB.
+    pub fn keep(&mut self) -> Result<(), Failure> {
+        let Place::File(path, options) = &self.place else { return Ok(()) };
+        let failed = |error: std::io::Error| Failure::new(Kind::Run, format!("{}: {error}", path.display()));
+        let found = std::fs::metadata(path).map_err(failed)?;
+        if found.is_file() || found.is_dir() {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        let pipe = File::open(path).map_err(failed)?;
+        pipe.take(PIPE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(failed)?;
+        if bytes.len() as u64 > PIPE_BYTES_MAX {
+            return Err(Failure::usage(format!(
+                "{}: a pipe or device of more than {}; allowed: up to that, or a file of any size",
+                path.display(),
+                Bytes(PIPE_BYTES_MAX)
+            )));
+        }
+        self.place = Place::Kept(path.clone(), bytes.into(), options.clone());
+        Ok(())
+    }
+
     /// Opens a stream of requests.
     ///
     /// # Errors
@@ -80,12 +111,19 @@ impl Source {
                 Origin::Trace(Box::new(Trace::from_input(input, options)?))
             }
             Place::File(path, options) => Origin::Trace(Box::new(Trace::open(path, options)?)),
+            Place::Kept(path, bytes, options) => {
+                let input = Input::from_reader(path, Box::new(Cursor::new(Arc::clone(bytes))))?;
+                Origin::Trace(Box::new(Trace::from_input(input, options)?))
+            }
             Place::Synthetic(description) => Origin::Synthetic(Box::new(Generator::new(
                 description,
                 self.synthetic_requests(),
                 self.seed,
             )?)),
         };
+        if let Origin::Trace(trace) = &origin {
+            reject_event(&self.place, trace.format().name)?;
+        }
         let mut transforms: Vec<Box<dyn Transform>> = Vec::new();
         if let Some(cut) = &self.cut {
             transforms.push(Box::new(cut.clone()));
@@ -122,6 +160,7 @@ impl Source {
                 ("synthetic".to_owned(), blake3::hash(identity.as_bytes()))
             }
             Place::File(path, _) => (path.display().to_string(), hash_file(path)?),
+            Place::Kept(path, bytes, _) => (path.display().to_string(), blake3::hash(bytes)),
         };
         Ok(TraceSetup {
             name: self.name.clone(),
@@ -134,7 +173,7 @@ impl Source {
     /// Prefix for errors about this trace's requests.
     pub fn place_name(&self) -> String {
         match &self.place {
-            Place::File(path, _) => path.display().to_string(),
+            Place::File(path, _) | Place::Kept(path, ..) => path.display().to_string(),
             _ => self.name.clone(),
         }
     }
@@ -268,6 +307,23 @@ fn reject_reading_options(name: &str, read: &ReadArguments) -> Result<(), Failur
     }
 }
 
+/// Formats that log several events per request, of which `--event` chooses one.
+const FORMATS_OF_EVENTS: [&str; 3] = ["blkparse", "blktrace", "ftrace"];
+
+/// An option that would be passed over in silence is an error.
+fn reject_event(place: &Place, format: &str) -> Result<(), Failure> {
+    let (Place::Embedded(options) | Place::File(_, options) | Place::Kept(_, _, options)) = place else {
+        return Ok(());
+    };
+    if options.read.event.is_some() && !FORMATS_OF_EVENTS.contains(&format) {
+        return Err(Failure::usage(format!(
+            "--event: has no meaning for format {format}, which has one line per request; it is for {}",
+            FORMATS_OF_EVENTS.join(", ")
+        )));
+    }
+    Ok(())
+}
+
 /// No trace of that name: offers the nearest of what there is.
 fn unknown(text: &str, directory: Option<&Path>) -> Failure {
     let mut known: Vec<String> = vec![EMBEDDED.to_owned()];
@@ -281,9 +337,14 @@ fn unknown(text: &str, directory: Option<&Path>) -> Failure {
         found.sort();
         known.extend(found);
     }
-    let nearest = names::nearest(text, known.iter().map(String::as_str))
-        .map(|name| format!(" (did you mean '{name}'?)"))
-        .unwrap_or_default();
+    // Volumes are known by their own names: hm_0 is looked for, and what there is are its look-alikes.
+    let alike: Vec<&str> = synth::VOLUMES
+        .iter()
+        .map(|volume| volume.0)
+        .filter(|name| name.ends_with(&format!("-{text}")))
+        .collect();
+    let nearest = alike.first().copied().or(names::nearest(text, known.iter().map(String::as_str)));
+    let nearest = nearest.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
     Failure::usage(format!(
         "trace '{text}': no such file, and no volume of that name{nearest}; allowed: a trace file, or one of {}",
         known.join(", ")

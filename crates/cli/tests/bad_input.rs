@@ -57,7 +57,36 @@ fn a_packed_trace_that_is_cut_short_is_refused() {
     place.ok("trace synth piq-hm_0 --requests 2000 -o whole.csv.zst");
     let whole = std::fs::read(place.path().join("whole.csv.zst")).unwrap();
     place.file("cut.csv.zst", &whole[..whole.len() / 2]);
-    place.fails(1, "run --trace cut.csv.zst", &["cut.csv.zst"]);
+    let words = ["cut.csv.zst", "zstd data", "cut short", "allowed: a whole zstd file"];
+    place.fails(1, "run --trace cut.csv.zst", &words);
+    place.ok("trace synth piq-hm_0 --requests 2000 -o whole.csv.gz");
+    let whole = std::fs::read(place.path().join("whole.csv.gz")).unwrap();
+    place.file("cut.csv.gz", &whole[..whole.len() / 2]);
+    place.fails(1, "trace info cut.csv.gz", &["cut.csv.gz", "gzip data", "allowed: a whole gzip file"]);
+}
+
+#[test]
+fn a_wrong_line_near_the_beginning_is_named_as_one_further_down_is() {
+    let place = Place::new();
+    let cases = [
+        ("133000000000200000,x,0,Read,-4096,4096,0", "-4096"),
+        ("NaN,x,0,Read,4096,4096,0", "NaN"),
+        ("133000000000200000,x,0,Raed,4096,4096,0", "Raed"),
+        ("133000000000200000,x,0,Read,4096,0,0", "0 bytes"),
+        ("0,1001,16,r,0.5", "0.5"),
+    ];
+    for line in [2, 3, 5] {
+        for (wrong, word) in cases {
+            let good = msr(10);
+            let mut lines: Vec<&str> = good.lines().collect();
+            lines.insert(line - 1, wrong);
+            place.file("early.csv", lines.join("\n") + "\n");
+            let place_of_it = format!("early.csv:{line}:");
+            place.fails(1, "run --trace early.csv", &[&place_of_it, word, "allowed"]);
+        }
+    }
+    place.file("prose.txt", "hello world\nthis is no trace\n");
+    place.fails(1, "trace info prose.txt", &["no known format", "hello world"]);
 }
 
 #[test]
@@ -78,7 +107,7 @@ fn requests_past_the_end_are_an_error_and_wrap_folds_them() {
 fn wrong_profiles_name_the_line_the_key_and_what_is_allowed() {
     let place = Place::new();
     let good = Profile::embedded("piq-128g").unwrap().to_toml();
-    let cases: [(&str, &str, &[&str]); 6] = [
+    let cases: [(&str, &str, &[&str]); 9] = [
         ("channels = 8", "chanels = 8", &["wrong.toml:", "chanels", "did you mean 'channels'"]),
         ("blocks_per_plane = 2048", "blocks_per_plane = 16777216", &["geometry", "overflow", "allowed"]),
         (
@@ -88,7 +117,10 @@ fn wrong_profiles_name_the_line_the_key_and_what_is_allowed() {
         ),
         ("page_bytes = 4096", "page_bytes = 4000", &["page_bytes", "4000", "multiple of 512"]),
         ("gc = \"traditional\"", "gc = \"traditionel\"", &["traditionel", "did you mean 'traditional'"]),
-        ("allocation = \"cwdp\"", "allocation = \"cwdd\"", &["cwdd", "did you mean"]),
+        ("allocation = \"cwdp\"", "allocation = \"cwdd\"", &["wrong.toml", "cwdd", "did you mean"]),
+        ("channels = 8", "channels = \"8\"", &["wrong.toml:", "key 'channels'", "\"8\"", "a whole number"]),
+        ("channels = 8", "channels = -8", &["wrong.toml:", "key 'channels'", "-8", "a whole number"]),
+        ("read_ns = 30000", "read_ns = 3e4", &["wrong.toml:", "key 'read_ns'", "3e4", "nanoseconds"]),
     ];
     for (from, to, words) in cases {
         assert!(good.contains(from), "{from}");
@@ -102,7 +134,7 @@ fn wrong_profiles_name_the_line_the_key_and_what_is_allowed() {
 #[test]
 fn unknown_names_and_values_out_of_range_offer_what_is_allowed() {
     let place = Place::new();
-    let cases: [(&str, &[&str]); 19] = [
+    let cases: [(&str, &[&str]); 28] = [
         ("compare --schedulers nop", &["nop", "did you mean 'noop'"]),
         ("compare --device piq-128", &["piq-128", "did you mean 'piq-128g'"]),
         ("compare --trace pgbnch", &["pgbnch", "did you mean 'pgbench'"]),
@@ -122,6 +154,15 @@ fn unknown_names_and_values_out_of_range_offer_what_is_allowed() {
         ("run --trace pgbench --format ssdsin", &["ssdsin", "did you mean 'ssdsim'"]),
         ("trace cut pgbench x.csv --from 10 --until 5", &["arrivals to keep", "ends after it starts"]),
         ("run --no-such-option", &["--no-such-option", "--help"]),
+        ("run --queue -1", &["'-1'", "--queue", "1 to 4096"]),
+        ("run --scale-time -1", &["'-1'", "--scale-time", "greater than 0"]),
+        ("run --seed -1", &["'-1'", "--seed", "whole number"]),
+        ("run --warmup -1", &["'-1'", "--warmup", "allowed: a whole number"]),
+        ("run --jobs 0", &["'0'", "--jobs", "1 or more"]),
+        ("trace cut pgbench x.csv --from -1", &["'-1'", "--from", "seconds from 0"]),
+        ("trace scale-time -1 pgbench x.csv", &["'-1'", "greater than 0"]),
+        ("run --trace hm_0", &["hm_0", "did you mean 'piq-hm_0'"]),
+        ("run --trace pgbench --event Q", &["--event", "format msr", "blktrace"]),
     ];
     for (arguments, words) in cases {
         place.fails(2, arguments, words);
@@ -206,6 +247,7 @@ fn a_full_disk_is_one_line_and_leaves_nothing() {
         ("full", "run --requests 2000 --request-log --out full/x"),
         ("full", "trace synth piq-hm_0 --requests 20000 -o full/x.csv"),
         ("full", "run --requests 20000 --out y --timeline full/t.json"),
+        ("full", "man full"),
     ] {
         let place = Place::new();
         std::fs::create_dir(place.path().join(output)).unwrap();
@@ -225,7 +267,18 @@ fn a_full_disk_is_one_line_and_leaves_nothing() {
             {
                 println!("skipped: no private mounts here: {}", String::from_utf8_lossy(&output.stderr));
             }
-            Ok(output) => support::Said::from(output).failed(4, command, &["full/", "No space left"]),
+            Ok(output) => {
+                // Whole pages of the manual stay; a page that did not fit does not.
+                let said = support::Said::from(output);
+                assert_eq!((said.code, said.err.lines().count()), (Some(4), 1), "{command}: {}", said.err);
+                assert!(said.err.contains("full/") && said.err.contains("No space left"), "{}", said.err);
+                let named = said.err.split(':').nth(1).unwrap().trim().trim_start_matches("full/").to_owned();
+                assert!(
+                    !said.out.lines().any(|left| left == named),
+                    "{command}: {named} is left: {}",
+                    said.out
+                );
+            }
             Err(error) => println!("skipped: no unshare here: {error}"),
         }
         assert!(!place.everything().iter().any(|name| name.contains("partial")), "{:?}", place.everything());

@@ -168,3 +168,28 @@ fn lists_help_pages_and_completions_are_there() {
             .contains("requests")
     );
 }
+
+#[test]
+fn a_trace_out_of_a_pipe_gives_what_the_file_gives() {
+    let place = Place::new();
+    place.ok("trace synth piq-hm_0 --requests 3000 -o a.msr.zst");
+    for command in ["run --json --trace", "compare --json --schedulers noop,piq --trace"] {
+        let of_file = place.ok(&format!("{command} a.msr.zst --out file --force"));
+        let pipe = std::fs::File::open(place.path().join("a.msr.zst")).unwrap();
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let feeder = std::thread::spawn(move || std::io::copy(&mut { pipe }, &mut writer));
+        let output = place
+            .command(&format!("{command} /dev/stdin --out pipe --force"))
+            .stdin(reader)
+            .output()
+            .unwrap();
+        feeder.join().unwrap().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        let of_pipe: Results = serde_json::from_slice(&output.stdout).unwrap();
+        let of_file: Results = serde_json::from_str(&of_file.out).unwrap();
+        assert_eq!(of_pipe.setup.trace.hash, of_file.setup.trace.hash);
+        for (pipe, file) in of_pipe.runs.iter().zip(&of_file.runs) {
+            assert_eq!(format!("{:?}", pipe.metrics), format!("{:?}", file.metrics), "{command}");
+        }
+    }
+}

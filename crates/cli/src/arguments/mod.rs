@@ -121,6 +121,11 @@ fn slots(text: &str) -> Result<u32, String> {
         .ok_or_else(|| "allowed: 1 to 4096".to_owned())
 }
 
+/// A count that is not 0.
+fn at_least_one(text: &str) -> Result<std::num::NonZeroUsize, String> {
+    text.parse().map_err(|_| "allowed: a whole number, 1 or more".to_owned())
+}
+
 /// A factor greater than 0.
 fn factor(text: &str) -> Result<f64, String> {
     text.parse()
@@ -149,6 +154,16 @@ mod tests {
     #[test]
     fn the_definition_of_the_command_line_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn the_help_tells_the_sort_window_that_is_used() {
+        let default = planewise_trace::pipeline::SORT_WINDOW_DEFAULT;
+        let mut command = Arguments::command();
+        let run = command.find_subcommand_mut("run").unwrap();
+        let window = run.get_arguments().find(|argument| argument.get_id() == "sort_window").unwrap();
+        let help = window.get_help().unwrap().to_string();
+        assert!(help.ends_with(&format!("[default: {default}]")), "{help}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ pub struct CompareArguments {
     #[arg(long, value_name = "KINDS", value_delimiter = ',', help_heading = "Schemes")]
     pub command_queue: Vec<String>,
     /// Slots of the host's I/O queue, 1 to 4096; arrivals beyond them wait outside
-    #[arg(long, value_name = "N", value_delimiter = ',', value_parser = super::slots, default_value = "64", help_heading = "Schemes")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_delimiter = ',', value_parser = super::slots, default_value = "64", help_heading = "Schemes")]
     pub queue: Vec<u32>,
     /// Everything that `run` has too.
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub struct RunArguments {
     #[arg(long, value_name = "KIND", help_heading = "Schemes")]
     pub command_queue: Option<String>,
     /// Slots of the host's I/O queue, 1 to 4096; arrivals beyond them wait outside
-    #[arg(long, value_name = "N", value_parser = super::slots, default_value = "64", help_heading = "Schemes")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::slots, default_value = "64", help_heading = "Schemes")]
     pub queue: u32,
     /// Everything that `compare` has too.
     #[command(flatten)]
@@ -86,16 +86,22 @@ pub struct SimulationArguments {
     #[command(flatten)]
     pub read: ReadArguments,
     /// Read at most this many requests; synthetic volumes have this many [default: all; 1000000 of synthetic volumes]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Trace")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Trace")]
     pub requests: Option<u64>,
     /// Requests at the beginning that are simulated but not measured
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Trace")]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        default_value_t = 0,
+        help_heading = "Trace"
+    )]
     pub warmup: u64,
     /// Fold addresses past the end of the device back to its beginning instead of refusing them
     #[arg(long, help_heading = "Trace")]
     pub wrap: bool,
     /// Multiply all arrival times: 0.5 makes a trace twice as fast
-    #[arg(long, value_name = "FACTOR", value_parser = super::factor, help_heading = "Trace")]
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = super::factor, help_heading = "Trace")]
     pub scale_time: Option<f64>,
     /// Device profile by name (see `planewise device list`) or TOML file
     #[arg(long, value_name = "PROFILE|FILE", default_value = "piq-128g", help_heading = "Device")]
@@ -118,10 +124,10 @@ pub struct SimulationArguments {
     #[arg(long, value_name = "[SCHEDULER.]NAME=VALUE", value_delimiter = ',', help_heading = "Schemes")]
     pub tunable: Vec<String>,
     /// Number of parallel units that schedulers are told, 1 to 65536; may be wrong on purpose [default: the true number]
-    #[arg(long, value_name = "N", help_heading = "Schemes")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Schemes")]
     pub units: Option<u32>,
     /// Seed of all randomness: same seed, same bytes
-    #[arg(long, value_name = "SEED", value_parser = super::seed, default_value_t = planewise_model::rng::DEFAULT_SEED, help_heading = "Trace")]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser = super::seed, default_value_t = planewise_model::rng::DEFAULT_SEED, help_heading = "Trace")]
     pub seed: u64,
     /// Check the invariants of the model as it runs (slower): exit code 3 when one is violated
     #[arg(long, help_heading = "Output")]
@@ -133,7 +139,7 @@ pub struct SimulationArguments {
     #[command(flatten)]
     pub output: OutputArguments,
     /// Runs at the same time; results do not depend on it [default: one per core, as far as memory reaches]
-    #[arg(long, value_name = "N", help_heading = "Output")]
+    #[arg(long, value_name = "N", value_parser = super::at_least_one, allow_negative_numbers = true, help_heading = "Output")]
     pub jobs: Option<NonZeroUsize>,
 }
 

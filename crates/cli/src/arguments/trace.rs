@@ -19,8 +19,8 @@ pub struct ReadArguments {
     /// Take the requests of one volume (disk, ASU, LUN), by number or name [default: all]
     #[arg(long, value_name = "VOLUME", help_heading = "Reading")]
     pub volume: Option<String>,
-    /// How many of its predecessors a request may belong before; out-of-order time stamps within are sorted, others are errors [default: 4096]
-    #[arg(long, value_name = "N", help_heading = "Reading")]
+    /// How many of its predecessors a request may belong before; out-of-order time stamps within are sorted, others are errors [default: 65536]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Reading")]
     pub sort_window: Option<usize>,
     /// Directory of downloaded volumes: --trace hm_0 then finds hm_0.csv, hm_0.csv.gz or hm_0.csv.zst in it
     #[arg(long, value_name = "DIR", help_heading = "Reading")]
@@ -56,10 +56,10 @@ pub struct TraceArguments {
     #[command(flatten)]
     pub read: ReadArguments,
     /// Read at most this many requests; synthetic volumes have this many [default: all; 1000000 of synthetic volumes]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), help_heading = "Reading")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Reading")]
     pub requests: Option<u64>,
     /// Seed of synthetic volumes
-    #[arg(long, value_name = "SEED", value_parser = super::seed, default_value_t = planewise_model::rng::DEFAULT_SEED, help_heading = "Reading")]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser = super::seed, default_value_t = planewise_model::rng::DEFAULT_SEED, help_heading = "Reading")]
     pub seed: u64,
     /// Nothing on standard error but errors
     #[arg(long, short)]
@@ -87,7 +87,7 @@ pub struct InfoArguments {
     #[command(flatten)]
     pub trace: TraceArguments,
     /// Page size for the working set and updates, bytes: a multiple of 512
-    #[arg(long, value_name = "BYTES", default_value_t = 4096)]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, default_value_t = 4096)]
     pub page_bytes: u32,
     /// One JSON document instead of the table
     #[arg(long)]
@@ -115,22 +115,22 @@ pub struct CutArguments {
     #[command(flatten)]
     pub target: TargetArguments,
     /// Keep arrivals from this time on, seconds since the trace's start
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Part")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds, help_heading = "Part")]
     pub from: Option<planewise_model::Ns>,
     /// Keep arrivals before this time, seconds since the trace's start
-    #[arg(long, value_name = "SECONDS", value_parser = seconds, help_heading = "Part")]
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds, help_heading = "Part")]
     pub until: Option<planewise_model::Ns>,
     /// Leave out this many requests at the beginning
-    #[arg(long, value_name = "N", help_heading = "Part")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Part")]
     pub skip: Option<u64>,
     /// Keep at most this many requests after that
-    #[arg(long, value_name = "N", help_heading = "Part")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Part")]
     pub take: Option<u64>,
     /// Keep what lies at this sector (of 512 bytes) or behind it; requests across the border are cut off there
-    #[arg(long, value_name = "SECTOR", help_heading = "Part")]
+    #[arg(long, value_name = "SECTOR", allow_negative_numbers = true, help_heading = "Part")]
     pub first_sector: Option<u64>,
     /// Keep what lies before this sector (of 512 bytes); requests across the border are cut off there
-    #[arg(long, value_name = "SECTOR", help_heading = "Part")]
+    #[arg(long, value_name = "SECTOR", allow_negative_numbers = true, help_heading = "Part")]
     pub end_sector: Option<u64>,
 }
 
@@ -138,7 +138,7 @@ pub struct CutArguments {
 #[derive(Debug, Args)]
 pub struct ScaleTimeArguments {
     /// What to multiply arrival times by: 0.5 makes the trace twice as fast
-    #[arg(value_parser = super::factor)]
+    #[arg(value_parser = super::factor, allow_negative_numbers = true)]
     pub factor: f64,
     /// What to read.
     #[command(flatten)]
@@ -155,10 +155,10 @@ pub struct SynthArguments {
     #[arg(value_name = "NAME|FILE.toml")]
     pub volume: String,
     /// Requests to make
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub requests: u64,
     /// Seed: same seed, same bytes
-    #[arg(long, value_name = "SEED", value_parser = super::seed, default_value_t = planewise_model::rng::DEFAULT_SEED)]
+    #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser = super::seed, default_value_t = planewise_model::rng::DEFAULT_SEED)]
     pub seed: u64,
     /// File to write; .gz and .zst compress
     #[arg(long, short, value_name = "FILE")]

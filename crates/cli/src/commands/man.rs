@@ -2,7 +2,7 @@
 
 use crate::arguments::{Arguments, ManArguments};
 use crate::failure::Failure;
-use crate::output;
+use crate::output::{self, WholeFile};
 use clap::CommandFactory;
 use std::path::Path;
 
@@ -29,8 +29,12 @@ pub fn execute(arguments: &ManArguments) -> Result<(), Failure> {
 fn write_pages(command: &clap::Command, name: &str, directory: &Path) -> Result<(), Failure> {
     let named = command.clone().name(name.to_owned()).display_name(name.to_owned());
     let path = directory.join(format!("{name}.1"));
-    std::fs::write(&path, render(&named)?)
+    let page = render(&named)?;
+    let (whole, mut file) = WholeFile::create(&path, true)?;
+    std::io::Write::write_all(&mut file, &page)
+        .and_then(|()| std::io::Write::flush(&mut file))
         .map_err(|error| Failure::output(format!("{}: cannot write: {error}", path.display())))?;
+    whole.settle()?;
     for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
         write_pages(inner, &format!("{name}-{}", inner.get_name()), directory)?;
     }

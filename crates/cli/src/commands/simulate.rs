@@ -28,6 +28,7 @@ pub fn simulate(
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, arguments.seed)?;
+    source.keep()?;
     source.scale_time = arguments.scale_time;
     source.wrap_sectors =
         arguments.wrap.then(|| plan.profile.user_capacity().0 / planewise_model::SECTOR_BYTES);

@@ -85,11 +85,12 @@ pub fn format(path: &Path, asked: Option<&str>, input: Option<&str>) -> Result<&
     Ok(format)
 }
 
-/// Extensions that mean one format. `.csv` means five.
+/// Extensions that mean one format: its name, as in `hm_0.msr.zst`. `.csv` means five.
 fn by_extension(path: &Path) -> Option<&'static str> {
     let name = path.file_name()?.to_str()?.to_ascii_lowercase();
     let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
-    ["parquet", "spc", "vscsi", "iolog"].into_iter().find(|format| name.ends_with(&format!(".{format}")))
+    let (_, extension) = name.rsplit_once('.')?;
+    FORMATS.iter().map(|format| format.name).find(|format| *format == extension)
 }
 
 fn undecided(path: &Path) -> Failure {
@@ -186,7 +187,9 @@ mod tests {
     fn an_extension_decides_only_when_it_means_one_format() {
         assert_eq!(by_extension(Path::new("a/b.parquet")), Some("parquet"));
         assert_eq!(by_extension(Path::new("x.SPC.gz")), Some("spc"));
+        assert_eq!(by_extension(Path::new("x.msr.zst")), Some("msr"));
         assert_eq!(by_extension(Path::new("x.csv")), None);
+        assert_eq!(by_extension(Path::new("spc")), None);
         assert!(format(Path::new("x.csv"), None, None).is_err());
         assert_eq!(format(Path::new("x.csv"), None, Some("msr")).unwrap().name, "msr");
     }
