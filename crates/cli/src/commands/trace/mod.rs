@@ -79,11 +79,15 @@ fn finish(
     to: &TargetArguments,
     quiet: bool,
 ) -> Result<(), Failure> {
+    let note = target.note();
     let written = target.finish()?;
     progress.end();
     warn(stream, quiet);
     if !quiet {
-        eprintln!("{}: {written} requests, format {}", to.target.display(), format.name);
+        note.iter().for_each(|line| eprintln!("note: {line}"));
+        // Whoever reads it is asked for the unit.
+        let unit = if format.time_unit_open { ", --time-unit ns" } else { "" };
+        eprintln!("{}: {written} requests, format {}{unit}", to.target.display(), format.name);
     }
     Ok(())
 }

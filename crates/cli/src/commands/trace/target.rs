@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::output::WholeFile;
 use flate2::write::GzEncoder;
-use planewise_model::{Request, names};
+use planewise_model::{Ns, Request, names};
 use planewise_trace::error::TraceError;
 use planewise_trace::formats::{FORMATS, Format, Writer, by_name};
 use std::fs::File;
@@ -18,6 +18,10 @@ pub struct Target {
     sink: Sink,
     writer: Box<dyn Writer>,
     written: u64,
+    /// What the format can tell apart in time.
+    resolution: Ns,
+    /// Requests whose times the format cannot say exactly.
+    rounded: u64,
 }
 
 impl Target {
@@ -37,7 +41,8 @@ impl Target {
         };
         let sink = Sink(Arc::new(Mutex::new(packed)));
         let writer = create(Box::new(sink.clone()), path).map_err(output_error)?;
-        Ok(Target { path: path.to_owned(), whole, sink, writer, written: 0 })
+        let resolution = resolution(format);
+        Ok(Target { path: path.to_owned(), whole, sink, writer, written: 0, resolution, rounded: 0 })
     }
 
     /// Writes requests.
@@ -46,12 +51,24 @@ impl Target {
     /// The format cannot say one of them, or the disk is full.
     pub fn write(&mut self, requests: &[Request]) -> Result<(), Failure> {
         self.written += requests.len() as u64;
+        let exact = |request: &&Request| request.arrival.0.is_multiple_of(self.resolution.0);
+        self.rounded += (requests.len() - requests.iter().filter(exact).count()) as u64;
         requests.iter().try_for_each(|request| self.writer.write(request)).map_err(output_error)
     }
 
     /// Requests written so far.
     pub fn written(&self) -> u64 {
         self.written
+    }
+
+    /// What the user should know about the times written: that the format rounds them.
+    pub fn note(&self) -> Option<String> {
+        (self.rounded > 0).then(|| {
+            format!(
+                "the format tells times to {} only: {} requests are rounded to it",
+                self.resolution, self.rounded
+            )
+        })
     }
 
     /// Ends the file and gives it its name; returns how many requests it holds.
@@ -83,6 +100,16 @@ pub fn format(path: &Path, asked: Option<&str>, input: Option<&str>) -> Result<&
         return Err(not_writable(format.name));
     }
     Ok(format)
+}
+
+/// The step in which a format writes times. What is not listed writes nanoseconds.
+fn resolution(format: &Format) -> Ns {
+    match format.name {
+        "tencent" => Ns(1_000_000_000),
+        "cloudphysics" | "alibaba" | "vscsi" | "iolog" => Ns(1_000),
+        "msr" => Ns(100),
+        _ => Ns(1),
+    }
 }
 
 /// Extensions that mean one format: its name, as in `hm_0.msr.zst`. `.csv` means five.
@@ -182,6 +209,38 @@ impl Write for Sink {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use planewise_model::{Direction, Lsn};
+
+    #[test]
+    fn every_format_writes_times_in_the_step_that_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        for format in FORMATS.iter().filter(|format| format.create.is_some()) {
+            let path = folder.path().join(format.name);
+            let mut target = Target::create(&path, format, false).unwrap();
+            let at = |arrival| Request::new(Ns(arrival), Lsn(0), 8, Direction::Write);
+            target.write(&[at(0), at(3_123_456_789)]).unwrap();
+            assert_eq!(target.note().is_some(), resolution(format) > Ns(1), "{}", format.name);
+            target.finish().unwrap();
+            let options = planewise_trace::pipeline::TraceOptions {
+                format: Some(format.name.to_owned()),
+                read: planewise_trace::formats::ReadOptions {
+                    time_unit: format
+                        .time_unit_open
+                        .then_some(planewise_trace::formats::TimeUnit::Nanoseconds),
+                    event: None,
+                },
+                ..Default::default()
+            };
+            let mut requests = Vec::new();
+            planewise_trace::pipeline::Trace::open(&path, &options)
+                .unwrap()
+                .next_batch(&mut requests, 9)
+                .unwrap();
+            let step = resolution(format).0;
+            let off = requests[1].arrival.0.abs_diff(3_123_456_789);
+            assert!(off < step && requests[1].arrival.0.is_multiple_of(step), "{}: {off}", format.name);
+        }
+    }
 
     #[test]
     fn an_extension_decides_only_when_it_means_one_format() {
