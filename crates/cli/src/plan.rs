@@ -43,7 +43,7 @@ impl Plan {
             schedulers: arguments.schedulers.iter().map(String::as_str).collect(),
             levels: arguments.level.iter().map(String::as_str).collect(),
             allocations: or_own(&arguments.allocation, &profile.translation.allocation),
-            collectors: or_own(&arguments.gc, &profile.translation.gc),
+            collectors: or_own(&arguments.gc, &profile.collection.scheme),
             command_queues: or_own(&arguments.command_queue, &profile.interface.command_queue),
             queues: arguments.queue.clone(),
         };
@@ -63,7 +63,7 @@ impl Plan {
             schedulers: vec![&arguments.scheduler],
             levels: vec![&arguments.level],
             allocations: or_own(&arguments.allocation, &profile.translation.allocation),
-            collectors: or_own(&arguments.gc, &profile.translation.gc),
+            collectors: or_own(&arguments.gc, &profile.collection.scheme),
             command_queues: or_own(&arguments.command_queue, &profile.interface.command_queue),
             queues: vec![arguments.queue],
         };
@@ -93,7 +93,7 @@ impl Plan {
                             for scheduler in &lists.schedulers {
                                 let mut config = RunConfig::new(profile.clone());
                                 config.profile.interface.command_queue.clone_from(command_queue);
-                                config.profile.translation.gc.clone_from(collector);
+                                config.profile.collection.scheme.clone_from(collector);
                                 config.profile.translation.allocation.clone_from(allocation);
                                 config.level = level.parse()?;
                                 config.condition = arguments.condition.parse()?;
@@ -154,11 +154,7 @@ pub fn check_names(profile: &Profile) -> Result<(), SimError> {
     if !known.contains(allocation) {
         return Err(names::unknown("allocation", allocation, known.iter().map(String::as_str)).into());
     }
-    let collector = &profile.translation.gc;
-    if !gc::SCHEMES.iter().any(|scheme| scheme.name == collector) {
-        let known = gc::SCHEMES.iter().map(|scheme| scheme.name);
-        return Err(names::unknown("garbage collection scheme", collector, known).into());
-    }
+    gc::find(&profile.collection.scheme)?;
     Ok(())
 }
 

@@ -28,6 +28,8 @@ pub struct Profile {
     pub advanced_commands: AdvancedCommands,
     /// Translation layer: spare space and policies.
     pub translation: Translation,
+    /// Garbage collection.
+    pub collection: Collection,
     /// The device's interface to the host.
     pub interface: Interface,
 }
@@ -121,15 +123,39 @@ pub struct Translation {
     pub over_provisioning: f64,
     /// `cwdp` or another static order, `dynamic`, or `write-order`.
     pub allocation: String,
-    /// Garbage collection scheme.
-    pub gc: String,
-    /// A plane is collected when its share of free pages falls below this, 0 to 0.5.
-    #[schemars(range(min = 0.0, max = 0.5))]
-    pub gc_threshold: f64,
-    /// Wear levelling policy: `none` or `dynamic`.
+    /// Wear levelling policy: `none`, `dynamic`, or `static:N`, which moves cold data when erase counts of a plane differ by more than N.
     pub wear_levelling: String,
     /// Writes of a part of a page first read the rest of it, as a page-mapped device must. Off only for devices known to map smaller units.
     pub read_modify_write: bool,
+}
+
+/// Garbage collection: which scheme, which victims, and what they have to work with. Shares are of the pages of a plane.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Collection {
+    /// Scheme: `traditional`, `preemptive`, `dpr`, `idle_chip`, `yielding`, or the bound `gc_free`.
+    pub scheme: String,
+    /// Victim selection: `greedy`, `cost-benefit`, `d-choices:D` or `fifo`.
+    pub victims: String,
+    /// A plane is collected when its share of free pages falls below this, 0 to 0.5.
+    #[schemars(range(min = 0.0, max = 0.5))]
+    pub threshold: f64,
+    /// Share of free pages below which no scheme lets the host in between two steps of a collection, 0 to the threshold.
+    #[schemars(range(min = 0.0, max = 0.5))]
+    pub floor: f64,
+    /// Share of free pages up to which `yielding` collects ahead, in idle time; from the threshold to 0.5.
+    #[schemars(range(min = 0.0, max = 0.5))]
+    pub ahead: f64,
+    /// Host and collection write to blocks of their own instead of sharing a plane's active block.
+    pub hot_cold_separation: bool,
+    /// Pages of the controller's valid page buffer, for schemes that have one (`idle_chip`, `yielding`).
+    pub buffer_pages: u32,
+    /// Time to read one page from that buffer, ns: for the flush after a power loss (formula (1) of the GC paper).
+    pub buffer_read_ns: u64,
+    /// Replicas of pages that `dpr` keeps at a time.
+    pub replica_pages: u32,
+    /// Time that a die needs to suspend a program or an erase for a read, and again to resume it, ns; for `yielding`.
+    pub suspend_ns: u64,
 }
 
 /// What lies between host and flash.
@@ -199,10 +225,7 @@ impl Profile {
         if !(0.0..=0.9).contains(&spare) {
             return Err(("over_provisioning", format!("found {spare}; allowed: 0 to 0.9")));
         }
-        let threshold = self.translation.gc_threshold;
-        if !(0.0..=0.5).contains(&threshold) {
-            return Err(("gc_threshold", format!("found {threshold}; allowed: 0 to 0.5")));
-        }
+        self.check_collection()?;
         if self.user_pages() == 0 {
             return Err((
                 "over_provisioning",
@@ -211,17 +234,74 @@ impl Profile {
         }
         let pages_per_block = self.geometry.pages_per_block;
         let user_blocks = (self.user_pages() / self.geometry.planes()).div_ceil(pages_per_block);
-        if user_blocks + MIN_SPARE_BLOCKS > self.geometry.blocks_per_plane {
-            let least = f64::from(MIN_SPARE_BLOCKS) / f64::from(self.geometry.blocks_per_plane);
+        let spare_blocks = MIN_SPARE_BLOCKS + u32::from(self.collection.hot_cold_separation);
+        if user_blocks + spare_blocks > self.geometry.blocks_per_plane {
+            let least = f64::from(spare_blocks) / f64::from(self.geometry.blocks_per_plane);
             return Err((
                 "over_provisioning",
                 format!(
-                    "found {spare}; it leaves no room for garbage collection: each plane needs {MIN_SPARE_BLOCKS} spare blocks of {}; allowed: from about {:.4}",
+                    "found {spare}; it leaves no room for garbage collection: each plane needs {spare_blocks} spare blocks of {}; allowed: from about {:.4}",
                     self.geometry.blocks_per_plane, least
                 ),
             ));
         }
         Ok(())
+    }
+
+    fn check_collection(&self) -> Result<(), (&'static str, String)> {
+        let Collection { threshold, floor, ahead, buffer_pages, replica_pages, .. } = self.collection;
+        if !(0.0..=0.5).contains(&threshold) {
+            return Err(("threshold", format!("found {threshold}; allowed: 0 to 0.5")));
+        }
+        if !(0.0..=threshold).contains(&floor) {
+            return Err((
+                "floor",
+                format!(
+                    "found {floor}; allowed: 0 to the threshold of collection, {threshold}: a collection must not start below its own floor"
+                ),
+            ));
+        }
+        if !(threshold..=0.5).contains(&ahead) {
+            return Err((
+                "ahead",
+                format!("found {ahead}; allowed: from the threshold of collection, {threshold}, to 0.5"),
+            ));
+        }
+        let most = self.most_buffer_pages();
+        if u64::from(buffer_pages) > most {
+            let mib = |pages: u64| (pages * u64::from(self.geometry.page_bytes)) as f64 / f64::from(1 << 20);
+            return Err((
+                "buffer_pages",
+                format!(
+                    "found {buffer_pages} ({:.1} MiB); allowed: 0 to {most}, the {:.1} MiB of memory that a controller of this capacity has (a thousandth of it, and no more than the spare pages)",
+                    mib(u64::from(buffer_pages)),
+                    mib(most)
+                ),
+            ));
+        }
+        let spare = self.geometry.pages() - self.user_pages();
+        if replica_pages > spare {
+            return Err((
+                "replica_pages",
+                format!("found {replica_pages}; allowed: 0 to {spare}, the spare pages of the device"),
+            ));
+        }
+        let longest = Ns::from_millis(10_000).0;
+        for (key, value) in
+            [("buffer_read_ns", self.collection.buffer_read_ns), ("suspend_ns", self.collection.suspend_ns)]
+        {
+            if value > longest {
+                return Err((key, format!("found {value}; allowed: 0 to {longest} ns")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Pages that a buffer in the controller's memory can have: drives carry about a thousandth of their capacity as memory,
+    /// and what is buffered must fit in the spare space when power is lost. Small devices may have 128 all the same.
+    pub fn most_buffer_pages(&self) -> u64 {
+        let spare = u64::from(self.geometry.pages() - self.user_pages());
+        (u64::from(self.geometry.pages()) / 1024).max(128).min(spare)
     }
 
     /// The profile as TOML.
@@ -247,7 +327,7 @@ impl Profile {
     }
 }
 
-/// A plane must keep one block to write to and one to collect into.
+/// A plane must keep one block to write to and one to collect into; another one where collection has its own active block.
 const MIN_SPARE_BLOCKS: u32 = 2;
 
 /// The profiles that ship with the program, by name.

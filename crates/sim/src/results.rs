@@ -79,7 +79,7 @@ pub struct RunResult {
 }
 
 /// What distinguishes a run from the others.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Labels {
     /// Host scheduler.
     pub scheduler: String,
@@ -89,6 +89,20 @@ pub struct Labels {
     pub allocation: String,
     /// Garbage collection scheme of the device.
     pub gc: String,
+    /// How the scheme picks its victims.
+    pub victims: String,
+    /// Pages of the valid page buffer.
+    pub buffer_pages: u32,
+    /// Share of free pages below which a plane is collected.
+    pub gc_threshold: f64,
+    /// Whether host and collection write to blocks of their own.
+    pub hot_cold_separation: bool,
+    /// Wear levelling.
+    pub wear: String,
+    /// Device condition before the first request.
+    pub condition: String,
+    /// Flash scheduler.
+    pub flash_scheduler: String,
     /// Device profile.
     pub device: String,
     /// Trace.
@@ -242,15 +256,144 @@ pub struct FlashCounts {
     pub copybacks: u64,
 }
 
-/// Garbage collection in the measured window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+/// Garbage collection in the measured window. Means and shares are 0 where nothing was counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GcMetrics {
     /// Victims collected.
     pub collections: u64,
-    /// Valid pages moved.
+    /// Of these, for wear levelling: cold blocks moved.
+    pub wear_collections: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Share of collections that began while no request was in the I/O queue.
+    pub idle_share: f64,
+    /// Share of idle chips, over the time in which a collection runs and a request waits in the I/O queue.
+    pub idle_chip_share: f64,
+    /// Pages the host wrote for each collection.
+    pub host_pages_per_collection: f64,
+    /// Valid pages moved for each collection.
+    pub moved_per_collection: f64,
+    /// Valid pages moved, by whatever way.
     pub pages_moved: u64,
+    /// Of these, through the valid page buffer.
+    pub pages_buffered: u64,
+    /// Share of the pages moved that went through the valid page buffer.
+    pub buffered_share: f64,
     /// Pages programmed over pages the host wrote; 1 when nothing was moved, 0 when nothing was written.
     pub write_amplification: f64,
     /// Largest minus smallest erase count of a block at the end.
     pub wear_spread: u64,
+    /// What a collection costs the chip that it collects, mean over collections.
+    pub cost: GcCost,
+    /// Host requests that collections were in the way of.
+    pub conflicts: GcConflicts,
+    /// The valid page buffer.
+    pub buffer: BufferMetrics,
+    /// Copies of likely-hit pages on other chips.
+    pub replicas: ReplicaMetrics,
+    /// Programs and erases suspended for a read of the host.
+    pub suspensions: u64,
+    /// What a power cut found; none was asked for when empty.
+    pub power_loss: Option<PowerLoss>,
+}
+
+/// Parts of a collection on its chip, mean over collections, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GcCost {
+    /// Array reads of valid pages.
+    pub read_ns: f64,
+    /// Transfers of valid pages, out and back in.
+    pub transfer_ns: f64,
+    /// Programs of valid pages.
+    pub program_ns: f64,
+    /// The erase.
+    pub erase_ns: f64,
+    /// Sum of the parts.
+    pub total_ns: f64,
+    /// Programs and transfers of buffered pages and replicas on other chips: not part of the total.
+    pub elsewhere_ns: f64,
+    /// From the beginning of a collection to the end of its erase, with all waits and all host operations let in between.
+    pub span_ns: f64,
+}
+
+/// Host requests that needed a chip while it was collected, on arrival or while they waited.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GcConflicts {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Requests that needed a chip while a buffered page or a replica was written to it: conflicts that the scheme made.
+    pub new: u64,
+    /// Requests for a chip already released that a traditional collection, begun at the same time, would still have held.
+    pub avoided: u64,
+    /// Share of all requests that conflicted.
+    pub share: f64,
+    /// Mean latency of the reads that conflicted, ns.
+    pub read_latency_ns_mean: f64,
+    /// Mean latency of the writes that conflicted, ns.
+    pub write_latency_ns_mean: f64,
+    /// Latency of the requests that conflicted.
+    pub latency_ns: Distribution,
+}
+
+/// The valid page buffer in the controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BufferMetrics {
+    /// Pages of host reads that it served.
+    pub reads_served: u64,
+    /// Pages of host writes that it absorbed.
+    pub writes_absorbed: u64,
+    /// Pages written back to flash.
+    pub written_back: u64,
+    /// Mean time from a page's arrival in the buffer to the end of its program, ns.
+    pub residency_ns_mean: f64,
+    /// Longest such time, ns.
+    pub residency_ns_max: u64,
+    /// Pages in the buffer, mean over time.
+    pub occupancy_mean: f64,
+    /// Most pages at a time.
+    pub occupancy_max: u32,
+    /// Time to flush the most pages that were in it on power loss, by formula (1) of section 5.2.2 as printed (rounding down), ns.
+    pub flush_formula_ns: u64,
+    /// The same with the pages of the fullest chip counted (rounding up), which is what the flush takes at least, ns.
+    pub flush_ns: u64,
+}
+
+/// Replicas, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReplicaMetrics {
+    /// Written.
+    pub created: u64,
+    /// Reads of the host that went to one.
+    pub reads_redirected: u64,
+    /// Dropped because the host wrote the page.
+    pub dropped_on_write: u64,
+    /// Dropped because their block was erased, or for room in the table.
+    pub dropped_for_space: u64,
+    /// Most at a time.
+    pub most: u32,
+}
+
+/// A power cut: what was in the buffer, how long the capacitor must last, and whether everything acknowledged is there afterwards.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PowerLoss {
+    /// When, ns of model time.
+    pub at_ns: u64,
+    /// Requests in the I/O queue that were never acknowledged.
+    pub requests_lost: u64,
+    /// Pages whose program the cut tore.
+    pub torn_pages: u64,
+    /// Blocks whose erase the cut tore.
+    pub torn_blocks: u64,
+    /// Pages in the buffer.
+    pub buffered_pages: u32,
+    /// Time of the flush by formula (1) as printed, ns.
+    pub flush_formula_ns: u64,
+    /// Time that the flush takes with these chips and channels, ns.
+    pub flush_ns: u64,
+    /// Logical pages with data after the map was rebuilt from flash and flush.
+    pub recovered_pages: u64,
+    /// Acknowledged pages that were not there, or only in an older version: 0, or the device is broken.
+    pub lost_pages: u64,
 }

@@ -238,10 +238,10 @@ fn names_and_numbers_that_cannot_be_are_refused_with_what_is_allowed() {
     assert!(error(&|config| config.queue_length = 4097).contains("1 to 4096"));
     assert!(error(&|config| config.told_units = Some(0)).contains("units"));
     assert!(error(&|config| config.profile.translation.allocation = "cwdd".into()).contains("did you mean"));
-    assert!(error(&|config| config.profile.translation.gc = "tradtional".into()).contains("'traditional'"));
+    assert!(error(&|config| config.profile.collection.scheme = "tradtional".into()).contains("'traditional'"));
     assert!(error(&|config| config.profile.interface.command_queue = "ncq:0".into()).contains("ncq:D"));
     assert!(error(&|config| config.profile.interface.flash_scheduler = "lifo".into()).contains("fcfs"));
-    assert!(error(&|config| config.profile.translation.wear_levelling = "static".into()).contains("dynamic"));
+    assert!(error(&|config| config.profile.translation.wear_levelling = "statics".into()).contains("static"));
     assert!(
         error(&|config| config.tunables.push(("mrge".into(), "none".into())))
             .contains("did you mean 'merge'")

@@ -67,7 +67,7 @@ fn tiny_blocks_and_little_spare_space_lose_nothing_under_any_allocation() {
                     profile.geometry.pages_per_block = pages_per_block;
                     profile.translation.allocation = allocation.into();
                     profile.translation.over_provisioning = 2.0 / f64::from(blocks);
-                    profile.translation.gc_threshold = 0.0;
+                    profile.collection.threshold = 0.0;
                     profile.interface.command_queue = queue.into();
                     let mut config = RunConfig::new(profile);
                     config.condition = condition;
@@ -136,7 +136,7 @@ fn the_least_spare_space_that_is_allowed_still_works() {
         let mut config = RunConfig::new(small());
         config.profile.translation.allocation = allocation.into();
         config.profile.translation.over_provisioning = 2.0 / 256.0;
-        config.profile.translation.gc_threshold = 0.0;
+        config.profile.collection.threshold = 0.0;
         let simulator =
             overwrite(&config, 1.0, 20_000).unwrap_or_else(|error| panic!("{allocation}: {error}"));
         simulator.observer().report().unwrap();
@@ -193,7 +193,7 @@ fn write_amplification_of_uniform_overwrites_is_the_closed_form_for_greedy() {
         let mut profile = device(1, 2, 1, 1);
         profile.geometry.blocks_per_plane = 1024;
         profile.translation.over_provisioning = spare;
-        profile.translation.gc_threshold = 0.0;
+        profile.collection.threshold = 0.0;
         let config = RunConfig::new(profile.clone());
         let mut simulator = Simulator::new(&config, Counter::default()).unwrap();
         let pages = simulator.user_sectors() / 8;

@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 
 fn timeline(limit: u64) -> Vec<Value> {
     let mut profile = device(2, 2, 2, 2);
-    profile.translation.gc_threshold = 0.2;
+    profile.collection.threshold = 0.2;
+    profile.collection.ahead = 0.2;
     let mut config = RunConfig::new(profile);
     config.level = UnitLevel::Plane;
     let mut simulator = Simulator::new(&config, Timeline::new(Vec::new(), limit)).unwrap();

@@ -124,7 +124,7 @@ fn parallelism_is_real_two_thousand_writes_finish_in_the_analytic_makespan() {
         for condition in [Condition::Fresh, Condition::Filled] {
             let mut config = config(channels, chips, dies, planes);
             config.condition = condition;
-            config.profile.translation.gc_threshold = 0.0;
+            config.profile.collection.threshold = 0.0;
             config.profile.geometry.blocks_per_plane = 512;
             let expected = analytic(channels.into(), chips.into(), dies.into(), planes.into());
             let found = makespan(&config, &writes);

@@ -5,8 +5,7 @@
 use super::execute::{Collection, Phase};
 use super::{Context, Device};
 use crate::error::SimError;
-use crate::ftl::NONE;
-use crate::gc;
+use crate::ftl::{NONE, Stream};
 use crate::observers::{Observer, Origin};
 use planewise_model::{Ns, Ppn};
 
@@ -33,11 +32,7 @@ impl Device {
 
     /// Picks a victim on a plane; false when no block holds an invalid page.
     pub(super) fn begin_collection(&mut self, executor: u32, plane: u32) -> bool {
-        let (valid, active) = self.planes.victims(plane);
-        let full = self.planes.active_is_full(plane);
-        let Some(victim) = gc::fewest_valid(valid, active, full, self.geometry.pages_per_block) else {
-            return false;
-        };
+        let Some(victim) = self.planes.pick_victim(plane) else { return false };
         self.load.begin_collection(executor);
         self.executors[executor as usize].collection =
             Some(Collection { plane, victim, cursor: 0, moved: 0, source: Ppn(NONE) });
@@ -79,7 +74,7 @@ impl Device {
 
     /// Whether the plane's next page can take a page without its leaving the plane.
     fn copyback_fits(&mut self, plane: u32, page: u32) -> bool {
-        let target = self.planes.write_pointer(plane);
+        let target = self.planes.write_pointer(plane, Stream::Collection);
         self.advanced.copyback
             && (!self.advanced.copyback_same_parity || target.is_some_and(|(_, to)| to % 2 == page % 2))
     }
@@ -88,7 +83,7 @@ impl Device {
     fn remap<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<Ns, SimError> {
         let mut collection = self.collection(executor);
         let lpn = self.mapping.valid_owner(collection.source).expect("checked by the caller");
-        let Some(ppn) = self.planes.program(collection.plane) else {
+        let Some(ppn) = self.planes.program(collection.plane, Stream::Collection) else {
             return Err(self.space_exhausted(context.now, collection.plane));
         };
         self.mapping.map(lpn, ppn);

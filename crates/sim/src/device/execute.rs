@@ -14,7 +14,7 @@ use super::{Context, Device};
 use crate::error::SimError;
 use crate::event::Event;
 use crate::flash_sched::Waiting;
-use crate::ftl::NONE;
+use crate::ftl::{NONE, Stream};
 use crate::gc::Turn;
 use crate::observers::{ArrayOperation, Observer, Origin};
 use planewise_model::{Direction, Ns, Ppn};
@@ -200,7 +200,8 @@ impl Device {
         let state = &self.executors[executor as usize];
         let host_waits = !state.waiting[0].is_empty() || !state.waiting[1].is_empty();
         if let Some(collection) = state.collection {
-            if !host_waits || self.collector.turn(self.plane_state(collection.plane)) == Turn::Collection {
+            let state = self.plane_state(collection.plane);
+            if !host_waits || self.collector.turn(state, self.choose(executor)) == Turn::Collection {
                 return self.collection_step(context, executor);
             }
         } else if state.wants_collection && self.begin_wanted_collection(executor) {
@@ -313,14 +314,14 @@ impl Device {
             return Ok(());
         }
         self.executors[executor as usize].waiting[list].pop_front(&self.transactions);
-        let offset = self.planes.write_pointer(plane).expect("can_program found a page");
+        let offset = self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page");
         self.transactions[first].next = NIL;
         let planes = self.gather(executor, Direction::Write, first, offset);
         self.begin(context, executor, first, planes);
         let mut index = first;
         while index != NIL {
             let transaction = self.transactions[index];
-            let ppn = self.planes.program(transaction.plane).expect("can_program found a page");
+            let ppn = self.planes.program(transaction.plane, Stream::Host).expect("can_program found a page");
             let old = self.mapping.map(transaction.lpn, ppn);
             if old != NONE {
                 self.planes.invalidate(Ppn(old));
@@ -416,7 +417,7 @@ impl Device {
                 if !self.can_program(plane) {
                     return false;
                 }
-                self.planes.write_pointer(plane).expect("can_program found a page")
+                self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page")
             }
         };
         found.1 == offset.1 && (found.0 == offset.0 || !self.advanced.multi_plane_same_block)

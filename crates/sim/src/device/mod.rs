@@ -17,7 +17,7 @@ use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::flash_sched;
 use crate::ftl::{Condition, Mapping, NONE, Planes, Space, condition};
-use crate::gc::{self, Collector, CollectorOptions, PlaneState};
+use crate::gc::{self, Collector, PlaneState};
 use crate::host::Slot;
 use crate::observers::Observer;
 use crate::wear;
@@ -84,8 +84,7 @@ impl Device {
     ) -> Result<Device, SimError> {
         let geometry = profile.geometry;
         let (allocation, stripe) = alloc::build(&profile.translation.allocation, &geometry)?;
-        let options = CollectorOptions { threshold: profile.translation.gc_threshold };
-        let collector = gc::build(&profile.translation.gc, &options)?;
+        let collector = gc::find(&profile.collection.scheme)?.collector(&profile.collection);
         let wear = wear::find(&profile.translation.wear_levelling)?;
         let flash_scheduler = flash_sched::find(&profile.interface.flash_scheduler)?;
         let user_pages = profile.user_pages();

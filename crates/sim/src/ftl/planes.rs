@@ -1,10 +1,20 @@
 //! Blocks of each plane: which are free, which is being written, how many valid pages each holds.
 
+use crate::gc::victims;
 use crate::wear::FreeBlocks;
 use planewise_model::{Geometry, Ppn};
 
 /// Valid count of a block on the free list: larger than any real count, so that a scan for the fewest valid pages skips it.
 const FREE: u16 = u16::MAX;
+
+/// Whose data a block takes, where hot and cold data are kept apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stream {
+    /// What the host writes.
+    Host,
+    /// What collection moves.
+    Collection,
+}
 
 /// The block a plane is programming.
 #[derive(Clone, Copy, Debug)]
@@ -130,7 +140,7 @@ impl Planes {
 
     /// Block offset and page that the next program of the plane goes to, if it has one.
     #[inline]
-    pub(crate) fn write_pointer(&mut self, plane: u32) -> Option<(u32, u32)> {
+    pub(crate) fn write_pointer(&mut self, plane: u32, _stream: Stream) -> Option<(u32, u32)> {
         if self.active[plane as usize].page == self.geometry.pages_per_block {
             self.open_block(plane);
         }
@@ -140,8 +150,8 @@ impl Planes {
 
     /// Takes the page at the write pointer for valid data.
     #[inline]
-    pub(crate) fn program(&mut self, plane: u32) -> Option<Ppn> {
-        let (block, page) = self.write_pointer(plane)?;
+    pub(crate) fn program(&mut self, plane: u32, stream: Stream) -> Option<Ppn> {
+        let (block, page) = self.write_pointer(plane, stream)?;
         self.active[plane as usize].page += 1;
         self.free_pages[plane as usize] -= 1;
         let index = self.block_index(plane, block);
@@ -180,13 +190,17 @@ impl Planes {
         self.free[plane as usize].len()
     }
 
-    /// Valid counts of the plane's blocks ([`u16::MAX`] for free ones) and the offset of the block being written.
-    pub(crate) fn victims(&self, plane: u32) -> (&[u16], u32) {
+    /// The block to collect next, by the policy of victim selection; none when no block would give back a page.
+    pub(crate) fn pick_victim(&mut self, plane: u32) -> Option<u32> {
         let first = self.block_index(plane, 0);
-        (
-            &self.valid[first..first + self.geometry.blocks_per_plane as usize],
-            self.active[plane as usize].block,
-        )
+        let valid = &self.valid[first..first + self.geometry.blocks_per_plane as usize];
+        let active = self.active[plane as usize].block;
+        victims::greedy::fewest_valid(valid, active, self.active_is_full(plane), self.geometry.pages_per_block)
+    }
+
+    /// The block whose cold data should move for wear levelling, if the policy wants one to.
+    pub(crate) fn pick_cold_block(&mut self, _plane: u32) -> Option<u32> {
+        None
     }
 
     /// Whether the plane's active block has no page left.

@@ -1,14 +1,30 @@
 //! Garbage collection: when a plane is collected, which block, and who goes first, the collection or the host.
 //!
-//! The mechanics of moving pages are the device's (`device/collect.rs`); a scheme here only decides.
+//! | scheme | in short |
+//! |---|---|
+//! | `traditional` | holds the chip until the victim is erased |
+//! | `preemptive` | lets the host in between two steps, down to a hard floor of free space (Lee et al. 2013) |
+//! | `dpr` | traditional, but pages likely to be read have a replica on another chip (He et al. 2015) |
+//! | `idle_chip` | valid pages leave to a buffer and return to idle chips (the GC paper) |
+//! | `yielding` | collects ahead in idle time, through the buffer, and suspends for reads: goes past the paper |
+//! | `gc_free` | takes no time: the bound |
+//!
+//! A scheme decides, in its own file; the mechanics that schemes share are the device's (`device/collect.rs` and its
+//! neighbours). Which block is collected is another family, [`victims`].
 
-mod greedy;
+pub(crate) mod buffer;
+mod dpr;
+mod gc_free;
+mod idle_chip;
+mod preemptive;
+pub(crate) mod replicas;
 mod traditional;
-
-pub(crate) use greedy::fewest_valid;
+pub mod victims;
+mod yielding;
 
 use crate::error::SimError;
-use planewise_model::names;
+use planewise_model::profile::Collection;
+use planewise_model::{Direction, names};
 
 /// What a scheme may look at when it decides about a plane.
 #[derive(Clone, Copy, Debug)]
@@ -17,6 +33,14 @@ pub struct PlaneState {
     pub free_pages: u32,
     /// Pages of the plane.
     pub pages: u32,
+}
+
+impl PlaneState {
+    /// Whether the share of free pages is below `share`.
+    #[inline]
+    pub fn is_below(&self, share: f64) -> bool {
+        f64::from(self.free_pages) < share * f64::from(self.pages)
+    }
 }
 
 /// Who uses the executor next while a collection is under way.
@@ -28,20 +52,64 @@ pub enum Turn {
     Host,
 }
 
-/// A garbage collection scheme.
+/// A garbage collection scheme. The defaults are those of a collection that holds its chip from beginning to end.
 pub trait Collector: Send {
     /// Whether a collection should start on a plane. The device starts one on its own when a write finds no space at all.
     fn should_start(&self, plane: PlaneState) -> bool;
 
-    /// Asked between two steps (a page moved, the block erased) when host transactions wait for the same executor.
-    fn turn(&self, plane: PlaneState) -> Turn;
-}
+    /// Whether a collection should start although nothing forces it to, because no request is in the I/O queue. `valid` is
+    /// the share of valid pages in the block that would be collected.
+    fn should_start_ahead(&self, _plane: PlaneState, _valid: f64) -> bool {
+        false
+    }
 
-/// What a profile says about collection.
-#[derive(Clone, Copy, Debug)]
-pub struct CollectorOptions {
-    /// Share of free pages below which a plane is collected.
-    pub threshold: f64,
+    /// Whether idle time is asked for collections at all.
+    fn collects_ahead(&self) -> bool {
+        false
+    }
+
+    /// Asked between two steps (a page moved, the block erased) when host transactions wait for the same executor:
+    /// `waiting` is the direction of the one that would go next.
+    fn turn(&self, _plane: PlaneState, _waiting: Direction) -> Turn {
+        Turn::Collection
+    }
+
+    /// Whether the host finds the chip taken while a collection is under way on the plane. A scheme that lets the host in
+    /// between steps leaves it open.
+    fn holds_chip(&self, _plane: PlaneState) -> bool {
+        true
+    }
+
+    /// Whether a collection takes time. Only a bound takes none.
+    fn takes_time(&self) -> bool {
+        true
+    }
+
+    /// Whether a collection sends the rest of its valid pages through the valid page buffer, as far as there is room: asked
+    /// before each move until it says so. `conflict` tells whether a host request waits for the chip.
+    fn opens_stream(&self, _conflict: bool) -> bool {
+        false
+    }
+
+    /// Whether the scheme uses the valid page buffer.
+    fn buffers(&self) -> bool {
+        false
+    }
+
+    /// Whether pages likely to be read get a replica on another chip when their plane is near its collection.
+    fn replicates(&self, _plane: PlaneState) -> bool {
+        false
+    }
+
+    /// Whether the scheme keeps replicas.
+    fn keeps_replicas(&self) -> bool {
+        false
+    }
+
+    /// Whether a program or an erase of a collection is suspended when a read of the host arrives for the die.
+    fn suspends(&self, _plane: PlaneState) -> bool {
+        false
+    }
 }
 
 /// One line of the table of schemes.
@@ -50,18 +118,33 @@ pub struct Scheme {
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
-    build: fn(&CollectorOptions) -> Box<dyn Collector>,
+    /// A bound, not something a device could do.
+    pub bound: bool,
+    build: fn(&Collection) -> Box<dyn Collector>,
 }
 
 /// All schemes.
-pub static SCHEMES: &[Scheme] = &[traditional::SCHEME];
+pub static SCHEMES: &[Scheme] = &[
+    traditional::SCHEME,
+    preemptive::SCHEME,
+    dpr::SCHEME,
+    idle_chip::SCHEME,
+    yielding::SCHEME,
+    gc_free::SCHEME,
+];
 
-/// Builds a scheme by name.
+/// Looks a scheme up by name.
 ///
 /// # Errors
 /// The name is unknown.
-pub fn build(name: &str, options: &CollectorOptions) -> Result<Box<dyn Collector>, SimError> {
-    SCHEMES.iter().find(|scheme| scheme.name == name).map(|scheme| (scheme.build)(options)).ok_or_else(|| {
+pub fn find(name: &str) -> Result<&'static Scheme, SimError> {
+    SCHEMES.iter().find(|scheme| scheme.name == name).ok_or_else(|| {
         names::unknown("garbage collection scheme", name, SCHEMES.iter().map(|s| s.name)).into()
     })
+}
+
+impl Scheme {
+    pub(crate) fn collector(&self, options: &Collection) -> Box<dyn Collector> {
+        (self.build)(options)
+    }
 }

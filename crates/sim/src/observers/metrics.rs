@@ -331,6 +331,8 @@ impl MetricsObserver {
                 pages_moved: self.moved,
                 write_amplification: share(self.flash.programs, self.host_programs),
                 wear_spread: u64::from(wear.1 - wear.0),
+                erases: self.flash.erases,
+                ..GcMetrics::default()
             },
             duration_ns: duration.0,
             mean_queue_depth: if duration == Ns::ZERO {

@@ -1,7 +1,7 @@
 //! Devices and runs that the tests of the engine share.
 #![allow(dead_code)]
 
-use planewise_model::profile::{AdvancedCommands, Interface, PageLatency, Profile, Timing, Translation};
+use planewise_model::profile::{AdvancedCommands, Collection, Interface, PageLatency, Profile, Timing, Translation};
 use planewise_model::{Direction, Geometry, Lsn, Ns, Request};
 use planewise_sim::observers::Completion;
 use planewise_sim::observers::invariants::Invariants;
@@ -39,10 +39,20 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
         translation: Translation {
             over_provisioning: 0.10,
             allocation: "cwdp".into(),
-            gc: "traditional".into(),
-            gc_threshold: 0.05,
             wear_levelling: "dynamic".into(),
             read_modify_write: true,
+        },
+        collection: Collection {
+            scheme: "traditional".into(),
+            victims: "greedy".into(),
+            threshold: 0.05,
+            floor: 0.0,
+            ahead: 0.06,
+            hot_cold_separation: false,
+            buffer_pages: 128,
+            buffer_read_ns: 50,
+            replica_pages: 128,
+            suspend_ns: 20_000,
         },
         interface: Interface { command_queue: "ncq:4096".into(), flash_scheduler: "fcfs".into() },
     }

@@ -1,0 +1,38 @@
+//! Dynamic page replication after He et al., "Improving update-intensive workloads on flash disks through exploiting
+//! multi-chip parallelism" (TPDS 2015): pages that are likely to be read while their chip collects have a replica on
+//! another chip beforehand, and reads go there. The collection itself is the traditional one, so that writes gain nothing
+//! (as the GC paper finds in section 5.2.1).
+//!
+//! What the sources leave open is decided so: a page is likely to be read again when it was read at least twice within
+//! the memory of a small table; its replica is written when it is read and its plane is within a block's worth of pages of
+//! its next collection, so that the data are in the controller already; the replica goes to an idle chip while no host
+//! request waits. It takes a page of flash until the host writes the page or its block is erased: collection never moves
+//! a replica.
+
+use super::{Collector, PlaneState, Scheme};
+
+pub(super) const SCHEME: Scheme = Scheme {
+    name: "dpr",
+    summary: "traditional, with replicas of pages likely to be read on other chips, where reads go meanwhile",
+    bound: false,
+    build: |options| Box::new(PageReplication { threshold: options.threshold }),
+};
+
+struct PageReplication {
+    threshold: f64,
+}
+
+impl Collector for PageReplication {
+    fn should_start(&self, plane: PlaneState) -> bool {
+        plane.is_below(self.threshold)
+    }
+
+    fn keeps_replicas(&self) -> bool {
+        true
+    }
+
+    fn replicates(&self, plane: PlaneState) -> bool {
+        // A hundredth of the plane above the threshold: in the steady state a plane is always as near as one victim.
+        plane.is_below(self.threshold + 0.01)
+    }
+}

@@ -1,0 +1,39 @@
+//! The GC paper's own scheme (section 4): valid pages go to a buffer in the controller, the block is erased and the chip
+//! released at once, and the pages return later to chips that are idle.
+//!
+//! Its rules, and where they are carried out:
+//! * only a collection that is in the way of a host request opens a stream to the buffer (section 4.1.1, rule 1): here;
+//! * a stream reserves slots for all its pages in advance, as far as there are any; streams that come later get what is
+//!   left, and what does not fit moves the traditional way (rule 2, figure 9): `buffer.rs`;
+//! * reads of a buffered page are served by the buffer, writes are absorbed by it (4.1.2): `device/buffered.rs`;
+//! * segments return first in, first out, to idle chips round robin, only while no host request waits (4.2): the same.
+//!
+//! A collection nobody waits for has nobody to yield to: it moves its pages the traditional way, until somebody comes. The
+//! paper decides once, at the start; asking again before every move costs nothing and lets late requests in as well.
+
+use super::{Collector, PlaneState, Scheme};
+
+pub(super) const SCHEME: Scheme = Scheme {
+    name: "idle_chip",
+    summary: "valid pages leave to a controller buffer, the chip is released after the erase, pages return to idle chips",
+    bound: false,
+    build: |options| Box::new(IdleChip { threshold: options.threshold }),
+};
+
+struct IdleChip {
+    threshold: f64,
+}
+
+impl Collector for IdleChip {
+    fn should_start(&self, plane: PlaneState) -> bool {
+        plane.is_below(self.threshold)
+    }
+
+    fn buffers(&self) -> bool {
+        true
+    }
+
+    fn opens_stream(&self, conflict: bool) -> bool {
+        conflict
+    }
+}

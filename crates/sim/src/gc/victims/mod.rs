@@ -1,0 +1,3 @@
+//! Victim selection: which block of a plane is collected.
+
+pub(crate) mod greedy;
