@@ -20,6 +20,7 @@ pub mod gc;
 pub mod host;
 pub mod host_sched;
 pub mod observers;
+pub mod parameter;
 pub mod results;
 pub mod wear;
 

@@ -68,6 +68,8 @@ fn tiny_blocks_and_little_spare_space_lose_nothing_under_any_allocation() {
                     profile.translation.allocation = allocation.into();
                     profile.translation.over_provisioning = 2.0 / f64::from(blocks);
                     profile.collection.threshold = 0.0;
+                    profile.collection.buffer_pages = 0;
+                    profile.collection.replica_pages = 0;
                     profile.interface.command_queue = queue.into();
                     let mut config = RunConfig::new(profile);
                     config.condition = condition;

@@ -1,6 +1,6 @@
 //! What a device has been through before the first request: constructed, not simulated.
 
-use super::{Mapping, Planes};
+use super::{Mapping, Planes, Stream};
 use crate::error::SimError;
 use planewise_model::rng::generator;
 use planewise_model::{Geometry, Lpn, Ppn};
@@ -113,7 +113,8 @@ pub(crate) fn construct(
                 for _ in 0..shape.used_blocks {
                     // Selection sampling (Knuth, algorithm S): exactly `valid_pages` of the slots, each subset equally likely.
                     let before = owners.len();
-                    let block = planes.fill_block(plane, 0);
+                    let (block, _) =
+                        planes.write_pointer(plane, Stream::Host).expect("the plane has free blocks");
                     let first = planes.first_page(plane, block).0;
                     for page in 0..geometry.pages_per_block {
                         if random.random_range(0..slots_left) < owners.len() as u32
@@ -124,7 +125,7 @@ pub(crate) fn construct(
                         }
                         slots_left -= 1;
                     }
-                    planes.set_valid(plane, block, (before - owners.len()) as u16);
+                    planes.fill_block(plane, (before - owners.len()) as u16);
                 }
             }
             Ok(mapping)

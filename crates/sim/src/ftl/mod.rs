@@ -18,4 +18,4 @@ pub struct Space {
 }
 
 pub(crate) use mapping::{Mapping, NONE};
-pub(crate) use planes::{Planes, Stream};
+pub(crate) use planes::{PlanePolicies, Planes, Stream};

@@ -1,11 +1,13 @@
-//! Blocks of each plane: which are free, which is being written, how many valid pages each holds.
+//! Blocks of each plane: which are free, which are being written, how many valid pages each holds.
+//!
+//! A block is free, *open* (being written) or *closed* (all pages programmed: it may be collected).
 
-use crate::gc::victims;
-use crate::wear::FreeBlocks;
+use crate::gc::victims::{self, FREE, PlaneBlocks, PlaneShape, Victims};
+use crate::wear::{self, FreeBlocks};
 use planewise_model::{Geometry, Ppn};
 
-/// Valid count of a block on the free list: larger than any real count, so that a scan for the fewest valid pages skips it.
-const FREE: u16 = u16::MAX;
+/// No block.
+const NO_BLOCK: u32 = u32::MAX;
 
 /// Whose data a block takes, where hot and cold data are kept apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,13 +18,40 @@ pub(crate) enum Stream {
     Collection,
 }
 
-/// The block a plane is programming.
+/// What decides about the blocks of a plane.
+pub(crate) struct PlanePolicies {
+    pub(crate) victims: victims::Selection,
+    pub(crate) wear: wear::Selection,
+    /// Host and collection write to blocks of their own.
+    pub(crate) hot_cold_separation: bool,
+    pub(crate) seed: u64,
+}
+
+/// A block that a plane is programming, or none.
 #[derive(Clone, Copy, Debug)]
-struct ActiveBlock {
-    /// Offset in the plane.
+struct OpenBlock {
+    /// Offset in the plane; [`NO_BLOCK`] when none is open.
     block: u32,
-    /// Next page to program; `pages_per_block` when the block is full.
+    /// Next page to program; `pages_per_block` when no block is open.
     page: u32,
+}
+
+/// Open blocks of a plane, by who writes to them.
+const HOST: usize = 0;
+/// Only where hot and cold data are kept apart; collection writes with the host otherwise.
+const COLLECTION: usize = 1;
+
+/// Counts of one plane, side by side: an overwrite needs several.
+#[derive(Clone, Copy, Debug)]
+struct Counts {
+    /// Valid pages.
+    valid: u32,
+    /// Pages that can be programmed without an erase.
+    free_pages: u32,
+    /// Blocks erased.
+    erases: u32,
+    /// Valid counts below this are told to the policy of victim selection.
+    bar: u16,
 }
 
 pub(crate) struct Planes {
@@ -31,12 +60,11 @@ pub(crate) struct Planes {
     valid: Vec<u16>,
     /// By block, plane-major.
     erases: Vec<u32>,
-    active: Vec<ActiveBlock>,
+    open: Vec<[OpenBlock; 3]>,
     free: Vec<FreeBlocks>,
-    /// Pages of the plane that can be programmed without an erase.
-    free_pages: Vec<u32>,
-    /// Valid pages by plane.
-    valid_total: Vec<u32>,
+    counts: Vec<Counts>,
+    victims: Vec<Box<dyn Victims>>,
+    hot_cold_separation: bool,
     pages_per_block: Divisor,
     blocks_per_plane: Divisor,
 }
@@ -67,23 +95,34 @@ impl Divisor {
 
 impl Planes {
     /// All blocks free.
-    pub(crate) fn fresh(geometry: &Geometry, free: impl Fn(u32) -> FreeBlocks) -> Planes {
-        let full = ActiveBlock { block: 0, page: geometry.pages_per_block };
-        let mut planes = Planes {
+    pub(crate) fn fresh(geometry: &Geometry, policies: &PlanePolicies) -> Planes {
+        let none = OpenBlock { block: NO_BLOCK, page: geometry.pages_per_block };
+        let planes = 0..geometry.planes();
+        let victims = |plane| {
+            let pages_per_block = geometry.pages_per_block as u16;
+            let blocks = geometry.blocks_per_plane;
+            policies.victims.victims(&PlaneShape { blocks, pages_per_block, plane, seed: policies.seed })
+        };
+        let mut fresh = Planes {
             geometry: *geometry,
             valid: vec![FREE; geometry.blocks() as usize],
             erases: vec![0; geometry.blocks() as usize],
-            active: vec![full; geometry.planes() as usize],
-            free: (0..geometry.planes()).map(|_| free(geometry.blocks_per_plane)).collect(),
-            free_pages: vec![geometry.pages_per_plane(); geometry.planes() as usize],
-            valid_total: vec![0; geometry.planes() as usize],
+            open: vec![[none; 3]; planes.len()],
+            free: planes.clone().map(|_| policies.wear.free_blocks(geometry.blocks_per_plane)).collect(),
+            counts: vec![
+                Counts { valid: 0, free_pages: geometry.pages_per_plane(), erases: 0, bar: 0 };
+                planes.len()
+            ],
+            victims: planes.clone().map(victims).collect(),
+            hot_cold_separation: policies.hot_cold_separation,
             pages_per_block: Divisor::new(geometry.pages_per_block),
             blocks_per_plane: Divisor::new(geometry.blocks_per_plane),
         };
-        for plane in 0..geometry.planes() {
-            planes.open_block(plane);
+        for plane in planes {
+            fresh.counts[plane as usize].bar = fresh.victims[plane as usize].bar();
+            fresh.open_block(plane, HOST);
         }
-        planes
+        fresh
     }
 
     /// Declares the first `pages` pages of a plane as programmed and valid, in block order, on a fresh plane.
@@ -91,37 +130,30 @@ impl Planes {
         let mut left = pages;
         while left > 0 {
             let take = left.min(self.geometry.pages_per_block);
-            let block = self.active[plane as usize].block;
-            let index = self.block_index(plane, block);
-            self.valid[index] = take as u16;
-            self.valid_total[plane as usize] += take;
-            self.active[plane as usize].page = take;
-            self.free_pages[plane as usize] -= take;
+            self.fill_open(plane, take, take);
             left -= take;
-            if take == self.geometry.pages_per_block {
-                self.open_block(plane);
-            }
         }
     }
 
-    /// Declares the plane's next free block as fully programmed with `valid` valid pages; returns the block's offset in the plane.
-    pub(crate) fn fill_block(&mut self, plane: u32, valid: u16) -> u32 {
-        let block = self.active[plane as usize].block;
-        let index = self.block_index(plane, block);
-        self.valid[index] = valid;
-        self.valid_total[plane as usize] += u32::from(valid);
-        self.active[plane as usize].page = self.geometry.pages_per_block;
-        self.free_pages[plane as usize] -= self.geometry.pages_per_block;
-        self.open_block(plane);
-        block
+    /// Declares the plane's open block, untouched so far, as fully programmed with `valid` valid pages.
+    pub(crate) fn fill_block(&mut self, plane: u32, valid: u16) {
+        self.fill_open(plane, self.geometry.pages_per_block, u32::from(valid));
     }
 
-    /// Corrects the valid count of a block that [`Planes::fill_block`] filled.
-    pub(crate) fn set_valid(&mut self, plane: u32, block: u32, valid: u16) {
-        let index = self.block_index(plane, block);
-        self.valid_total[plane as usize] =
-            self.valid_total[plane as usize] - u32::from(self.valid[index]) + u32::from(valid);
-        self.valid[index] = valid;
+    /// Declares `pages` pages of the plane's open block as programmed, `valid` of them as valid.
+    fn fill_open(&mut self, plane: u32, pages: u32, valid: u32) {
+        let open = &mut self.open[plane as usize][HOST];
+        debug_assert_eq!(open.page, 0, "block {} of plane {plane} is untouched", open.block);
+        open.page = pages;
+        let index = self.block_index(plane, self.open[plane as usize][HOST].block);
+        self.valid[index] = valid as u16;
+        let counts = &mut self.counts[plane as usize];
+        counts.valid += valid;
+        counts.free_pages -= pages;
+        if pages == self.geometry.pages_per_block {
+            self.close_block(plane, HOST);
+            self.open_block(plane, HOST);
+        }
     }
 
     #[inline]
@@ -129,60 +161,132 @@ impl Planes {
         (plane * self.geometry.blocks_per_plane + block) as usize
     }
 
-    fn open_block(&mut self, plane: u32) {
-        if let Some(block) = self.free[plane as usize].take() {
-            let index = self.block_index(plane, block);
-            debug_assert_eq!(self.valid[index], FREE, "block {block} of plane {plane} is free");
-            self.valid[index] = 0;
-            self.active[plane as usize] = ActiveBlock { block, page: 0 };
+    /// Opens a free block; false when there is none.
+    fn open_block(&mut self, plane: u32, slot: usize) -> bool {
+        let Some(block) = self.free[plane as usize].take() else { return false };
+        let index = self.block_index(plane, block);
+        debug_assert_eq!(self.valid[index], FREE, "block {block} of plane {plane} is free");
+        self.valid[index] = 0;
+        self.open[plane as usize][slot] = OpenBlock { block, page: 0 };
+        true
+    }
+
+    /// The last page of an open block was programmed.
+    fn close_block(&mut self, plane: u32, slot: usize) {
+        let open = &mut self.open[plane as usize][slot];
+        let block = std::mem::replace(&mut open.block, NO_BLOCK);
+        let valid = self.valid[self.block_index(plane, block)];
+        let clock = self.clock(plane);
+        self.victims[plane as usize].closed(block, valid, clock);
+        self.counts[plane as usize].bar = self.victims[plane as usize].bar();
+    }
+
+    /// Pages programmed on a plane since it was new: blocks are erased when all their pages have been programmed.
+    fn clock(&self, plane: u32) -> u64 {
+        let counts = &self.counts[plane as usize];
+        u64::from(counts.erases) * u64::from(self.geometry.pages_per_block)
+            + u64::from(self.geometry.pages_per_plane() - counts.free_pages)
+    }
+
+    /// The slot whose open block a stream writes to while it has room.
+    #[inline]
+    fn slot(&self, stream: Stream) -> usize {
+        match stream {
+            Stream::Collection if self.hot_cold_separation => COLLECTION,
+            Stream::Collection | Stream::Host => HOST,
         }
+    }
+
+    #[inline]
+    fn is_full(&self, plane: u32, slot: usize) -> bool {
+        self.open[plane as usize][slot].page == self.geometry.pages_per_block
+    }
+
+    /// The slot that the next page of a stream is programmed in; opens a block where needed. None only when the plane has no
+    /// free page at all: a stream without a block to open writes to another's, so that free pages are what they promise.
+    #[inline]
+    fn slot_with_room(&mut self, plane: u32, stream: Stream) -> Option<usize> {
+        let slot = self.slot(stream);
+        if !self.is_full(plane, slot) || self.open_block(plane, slot) {
+            return Some(slot);
+        }
+        [COLLECTION, HOST].into_iter().find(|&slot| !self.is_full(plane, slot))
     }
 
     /// Block offset and page that the next program of the plane goes to, if it has one.
     #[inline]
-    pub(crate) fn write_pointer(&mut self, plane: u32, _stream: Stream) -> Option<(u32, u32)> {
-        if self.active[plane as usize].page == self.geometry.pages_per_block {
-            self.open_block(plane);
-        }
-        let active = self.active[plane as usize];
-        (active.page < self.geometry.pages_per_block).then_some((active.block, active.page))
+    pub(crate) fn write_pointer(&mut self, plane: u32, stream: Stream) -> Option<(u32, u32)> {
+        let slot = self.slot_with_room(plane, stream)?;
+        let open = self.open[plane as usize][slot];
+        Some((open.block, open.page))
     }
 
     /// Takes the page at the write pointer for valid data.
     #[inline]
     pub(crate) fn program(&mut self, plane: u32, stream: Stream) -> Option<Ppn> {
-        let (block, page) = self.write_pointer(plane, stream)?;
-        self.active[plane as usize].page += 1;
-        self.free_pages[plane as usize] -= 1;
+        let slot = self.slot_with_room(plane, stream)?;
+        let open = &mut self.open[plane as usize][slot];
+        let (block, page) = (open.block, open.page);
+        open.page += 1;
         let index = self.block_index(plane, block);
         self.valid[index] += 1;
-        self.valid_total[plane as usize] += 1;
+        let counts = &mut self.counts[plane as usize];
+        counts.free_pages -= 1;
+        counts.valid += 1;
+        if self.is_full(plane, slot) {
+            self.close_block(plane, slot);
+        }
         Some(Ppn(index as u32 * self.geometry.pages_per_block + page))
     }
 
     /// The data of a physical page became stale.
     #[inline]
     pub(crate) fn invalidate(&mut self, ppn: Ppn) {
-        let index = self.pages_per_block.quotient(ppn.0) as usize;
-        debug_assert!(self.valid[index] != FREE && self.valid[index] > 0, "block {index} holds a valid page");
-        self.valid[index] -= 1;
-        self.valid_total[self.blocks_per_plane.quotient(index as u32) as usize] -= 1;
+        let index = self.pages_per_block.quotient(ppn.0);
+        let valid = &mut self.valid[index as usize];
+        debug_assert!(*valid != FREE && *valid > 0, "block {index} holds a valid page");
+        *valid -= 1;
+        let valid = *valid;
+        let plane = self.blocks_per_plane.quotient(index);
+        let counts = &mut self.counts[plane as usize];
+        counts.valid -= 1;
+        if valid < counts.bar {
+            self.fell(plane, self.blocks_per_plane.remainder(index), valid);
+        }
     }
 
-    /// Erases a block without valid pages and puts it on the free list.
+    /// The valid pages of a block fell below what the policy of victim selection asked for.
+    fn fell(&mut self, plane: u32, block: u32, valid: u16) {
+        if self.is_open(plane, block) {
+            return;
+        }
+        self.victims[plane as usize].fell(block, valid);
+        self.counts[plane as usize].bar = self.victims[plane as usize].bar();
+    }
+
+    fn is_open(&self, plane: u32, block: u32) -> bool {
+        self.open[plane as usize].iter().any(|open| open.block == block)
+    }
+
+    /// Erases a closed block without valid pages and puts it on the free list.
     pub(crate) fn erase(&mut self, plane: u32, block: u32) {
         let index = self.block_index(plane, block);
         assert_eq!(self.valid[index], 0, "block {block} of plane {plane} is erased with valid pages in it");
+        debug_assert!(!self.is_open(plane, block), "block {block} of plane {plane} is erased while written");
+        self.victims[plane as usize].erased(block);
         self.valid[index] = FREE;
         self.erases[index] += 1;
-        self.free_pages[plane as usize] += self.geometry.pages_per_block;
+        let counts = &mut self.counts[plane as usize];
+        counts.free_pages += self.geometry.pages_per_block;
+        counts.erases += 1;
+        counts.bar = self.victims[plane as usize].bar();
         self.free[plane as usize].put(block, self.erases[index]);
     }
 
     /// Pages of the plane that can be programmed before anything must be erased.
     #[inline]
     pub(crate) fn free_pages(&self, plane: u32) -> u32 {
-        self.free_pages[plane as usize]
+        self.counts[plane as usize].free_pages
     }
 
     /// Blocks on the plane's free list.
@@ -190,12 +294,23 @@ impl Planes {
         self.free[plane as usize].len()
     }
 
-    /// The block to collect next, by the policy of victim selection; none when no block would give back a page.
+    /// The block to collect next, by the policy of victim selection; none when no block would give back a page. It is not taken:
+    /// asked again, the same block is the answer until it is erased or, where the policy says so, another is worth more.
     pub(crate) fn pick_victim(&mut self, plane: u32) -> Option<u32> {
         let first = self.block_index(plane, 0);
-        let valid = &self.valid[first..first + self.geometry.blocks_per_plane as usize];
-        let active = self.active[plane as usize].block;
-        victims::greedy::fewest_valid(valid, active, self.active_is_full(plane), self.geometry.pages_per_block)
+        let blocks = PlaneBlocks {
+            valid: &self.valid[first..first + self.geometry.blocks_per_plane as usize],
+            open: self.open[plane as usize].map(|open| open.block),
+            clock: self.clock(plane),
+        };
+        let victim = self.victims[plane as usize].pick(&blocks);
+        self.counts[plane as usize].bar = self.victims[plane as usize].bar();
+        victim
+    }
+
+    /// Valid pages of the block that [`Planes::pick_victim`] would give.
+    pub(crate) fn cheapest_victim_valid(&mut self, plane: u32) -> Option<u32> {
+        self.pick_victim(plane).map(|victim| self.valid_in(plane, victim))
     }
 
     /// The block whose cold data should move for wear levelling, if the policy wants one to.
@@ -203,9 +318,9 @@ impl Planes {
         None
     }
 
-    /// Whether the plane's active block has no page left.
+    /// Whether the host has no page left on the plane but those of free blocks, and those open for collection alone.
     pub(crate) fn active_is_full(&self, plane: u32) -> bool {
-        self.active[plane as usize].page == self.geometry.pages_per_block
+        self.is_full(plane, HOST)
     }
 
     /// Valid pages of a block in use.
@@ -216,7 +331,7 @@ impl Planes {
     /// Valid pages of a plane.
     #[inline]
     pub(crate) fn valid_total(&self, plane: u32) -> u32 {
-        self.valid_total[plane as usize]
+        self.counts[plane as usize].valid
     }
 
     /// Compares valid counts and free space with the valid pages of each block as the map has them.
@@ -238,8 +353,8 @@ impl Planes {
                     ));
                 }
             }
-            let active = self.active[plane as usize];
-            let free_pages = free_blocks * pages + (pages - active.page);
+            let open = &self.open[plane as usize];
+            let free_pages = free_blocks * pages + open.iter().map(|open| pages - open.page).sum::<u32>();
             if free_blocks != self.free_blocks(plane)
                 || free_pages != self.free_pages(plane)
                 || valid_total != self.valid_total(plane)
@@ -285,3 +400,7 @@ impl Planes {
         (self.valid.len() * 2 + self.erases.len() * 4) as u64
     }
 }
+
+#[cfg(test)]
+#[path = "planes_tests.rs"]
+mod tests;

@@ -7,6 +7,7 @@ use std::collections::BinaryHeap;
 pub(super) const POLICY: Policy = Policy {
     name: "dynamic",
     summary: "the free block with the fewest erases (ties: the lowest number)",
+    parameter: None,
     build: || Box::new(FewestErases::default()),
 };
 

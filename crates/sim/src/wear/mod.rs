@@ -9,7 +9,8 @@ mod dynamic;
 mod none;
 
 use crate::error::SimError;
-use planewise_model::names;
+use crate::parameter::{self, Parameter};
+use std::fmt;
 
 /// The free blocks of one plane, in the order that a policy gives them out.
 ///
@@ -52,29 +53,53 @@ impl FreeBlocks {
 
 /// One wear levelling policy.
 pub struct Policy {
-    /// Name in profiles.
+    /// Name in profiles and on the command line, without the parameter.
     pub name: &'static str,
     /// One line.
     pub summary: &'static str,
+    /// The number that follows the name, where one does.
+    pub parameter: Option<Parameter>,
     build: fn() -> Box<dyn ErasedBlocks>,
 }
 
 /// All policies.
 pub static POLICIES: &[Policy] = &[none::POLICY, dynamic::POLICY];
 
-/// Looks a policy up by name.
+/// A policy with its parameter.
+#[derive(Clone, Copy)]
+pub struct Selection {
+    policy: &'static Policy,
+    number: u32,
+}
+
+/// Looks a policy up as profiles write it, e.g. `dynamic`.
 ///
 /// # Errors
-/// The name is unknown.
-pub fn find(name: &str) -> Result<&'static Policy, SimError> {
-    POLICIES
-        .iter()
-        .find(|policy| policy.name == name)
-        .ok_or_else(|| names::unknown("wear levelling policy", name, POLICIES.iter().map(|p| p.name)).into())
+/// The name is unknown; its number is missing, out of range, or not taken.
+pub fn find(text: &str) -> Result<Selection, SimError> {
+    let table = POLICIES.iter().map(|policy| (policy.name, policy.parameter.as_ref()));
+    let (position, number) = parameter::parse("wear_levelling", "wear levelling policy", text, table)?;
+    Ok(Selection { policy: &POLICIES[position], number })
 }
 
 impl Policy {
+    /// The name as profiles write it, its parameter included.
+    pub fn form(&self) -> String {
+        parameter::form(self.name, self.parameter.as_ref())
+    }
+}
+
+impl Selection {
     pub(crate) fn free_blocks(&self, blocks: u32) -> FreeBlocks {
-        FreeBlocks { unused_from: 0, blocks, erased: (self.build)() }
+        FreeBlocks { unused_from: 0, blocks, erased: (self.policy.build)() }
+    }
+}
+
+impl fmt::Display for Selection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.policy.parameter {
+            Some(_) => write!(f, "{}:{}", self.policy.name, self.number),
+            None => f.write_str(self.policy.name),
+        }
     }
 }

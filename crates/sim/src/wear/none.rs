@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 pub(super) const POLICY: Policy = Policy {
     name: "none",
     summary: "the block erased longest ago, whatever its wear",
+    parameter: None,
     build: || Box::new(OldestFirst::default()),
 };
 
