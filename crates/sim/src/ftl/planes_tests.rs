@@ -131,7 +131,7 @@ fn any_history() -> impl Strategy<Value = (u32, u32, bool, bool, f64, u64)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn a_victim_is_found_exactly_when_there_is_one_and_greedy_finds_the_emptiest(

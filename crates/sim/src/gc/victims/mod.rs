@@ -11,9 +11,11 @@
 //! whose pages are all valid: erasing those would win nothing. Every policy finds a victim whenever there is one, so that a
 //! device is out of space only when no block holds an invalid page.
 
-mod lists;
-
+mod cost_benefit;
+mod d_choices;
+mod fifo;
 mod greedy;
+mod lists;
 
 use crate::error::SimError;
 use crate::parameter::{self, Parameter};
@@ -84,7 +86,7 @@ pub struct Policy {
 }
 
 /// All policies.
-pub static POLICIES: &[Policy] = &[greedy::POLICY];
+pub static POLICIES: &[Policy] = &[greedy::POLICY, cost_benefit::POLICY, d_choices::POLICY, fifo::POLICY];
 
 /// A policy with its parameter.
 #[derive(Clone, Copy)]
