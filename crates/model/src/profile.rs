@@ -148,6 +148,8 @@ pub struct Collection {
     pub ahead: f64,
     /// Host and collection write to blocks of their own instead of sharing a plane's active block.
     pub hot_cold_separation: bool,
+    /// Which collections of `idle_chip` send their pages through the valid page buffer.
+    pub streams: StreamRule,
     /// Pages of the controller's valid page buffer, for schemes that have one (`idle_chip`, `yielding`).
     pub buffer_pages: u32,
     /// Time to read one page from that buffer, ns: for the flush after a power loss (formula (1) of the GC paper).
@@ -156,6 +158,26 @@ pub struct Collection {
     pub replica_pages: u32,
     /// Time that a die needs to suspend a program or an erase for a read, and again to resume it, ns; for `yielding`.
     pub suspend_ns: u64,
+}
+
+/// Which collections open a stream into the valid page buffer. The GC paper says both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum StreamRule {
+    /// Those that a host request waits for (section 4.1.1, rule 1), from the time on at which one does.
+    Conflict,
+    /// All (algorithm 1).
+    All,
+}
+
+impl StreamRule {
+    /// The name in profiles.
+    pub fn name(self) -> &'static str {
+        match self {
+            StreamRule::Conflict => "conflict",
+            StreamRule::All => "all",
+        }
+    }
 }
 
 /// What lies between host and flash.

@@ -42,8 +42,13 @@ fn engine(criterion: &mut Criterion) {
                     || requests.clone(),
                     |requests| {
                         let stop = AtomicBool::new(false);
-                        let mut options =
-                            ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "" };
+                        let mut options = ReplayOptions {
+                            warm_up: 0,
+                            stop: &stop,
+                            progress: &mut |_| {},
+                            trace: "",
+                            power_cut: None,
+                        };
                         replay(&config, &mut requests.into_iter(), (), &mut options)
                             .expect("the run completes")
                     },

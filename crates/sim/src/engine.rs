@@ -40,11 +40,28 @@ pub struct Simulator<O = ()> {
     ask_scheduler: bool,
     submitted: u64,
     last_arrival: Ns,
+    /// Working storage.
+    begun: Vec<u32>,
     completions: Vec<Completion>,
     keep_completions: bool,
     page_bytes: u32,
     user_sectors: u64,
     observer: O,
+}
+
+/// What a power cut found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerCutState {
+    /// When.
+    pub at: Ns,
+    /// Requests in the I/O queue, never acknowledged.
+    pub pending: u64,
+    /// Pages in the valid page buffer, for the capacitor to flush.
+    pub buffered_pages: u32,
+    /// Time of the flush by formula (1) of the GC paper as printed.
+    pub formula: Ns,
+    /// Time of the flush with these chips and channels.
+    pub flush: Ns,
 }
 
 impl<O: Observer> Simulator<O> {
@@ -57,6 +74,9 @@ impl<O: Observer> Simulator<O> {
         let device =
             Device::new(&parts.profile, parts.advanced, config.condition, config.queue_length, config.seed)?;
         observer.start(device.geometry(), device.executors());
+        if observer.wants_contents() {
+            device.visit_contents(|lpn, ppn| observer.holds(lpn, ppn));
+        }
         Ok(Simulator {
             now: Ns::ZERO,
             events: EventQueue::with_capacity((device.executors() + device.geometry().channels) as usize),
@@ -71,6 +91,7 @@ impl<O: Observer> Simulator<O> {
             ask_scheduler: false,
             submitted: 0,
             last_arrival: Ns::ZERO,
+            begun: Vec::new(),
             completions: Vec::new(),
             keep_completions: false,
             page_bytes: device.geometry().page_bytes,
@@ -233,6 +254,11 @@ impl<O: Observer> Simulator<O> {
         }
         self.scheduler.insert(self.now, slot, &queued);
         self.observer.enter(self.now, slot, &queued);
+        if self.device.can_be_met(self.now) {
+            let mut context =
+                Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+            self.device.note_meetings(&mut context, slot, &queued);
+        }
     }
 
     fn merge(&mut self, slot: Slot, sequence: u64, request: &Request) {
@@ -276,15 +302,30 @@ impl<O: Observer> Simulator<O> {
         }
     }
 
-    /// Runs until everything submitted is complete.
+    /// Runs until everything submitted is complete, and no further: collections and write-backs may still be under way.
+    ///
+    /// # Errors
+    /// As [`Simulator::advance`].
+    pub fn finish_requests(&mut self) -> Result<(), SimError> {
+        while self.queue.pending() > 0 {
+            match self.next_event() {
+                Ns::MAX => return self.stalled(),
+                next => self.advance(next)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs until everything submitted is complete and the device is at rest.
     ///
     /// # Errors
     /// As [`Simulator::advance`].
     pub fn drain(&mut self) -> Result<(), SimError> {
         self.advance(Ns::MAX)?;
-        if self.queue.pending() == 0 {
-            return Ok(());
-        }
+        if self.queue.pending() == 0 { Ok(()) } else { self.stalled() }
+    }
+
+    fn stalled(&self) -> Result<(), SimError> {
         Err(SimError::Stalled {
             pending: self.queue.pending() as usize,
             now: self.now,
@@ -296,16 +337,53 @@ impl<O: Observer> Simulator<O> {
     fn settle(&mut self) -> Result<(), SimError> {
         loop {
             self.unsettled = false;
-            self.device.begin_wanted_collections();
+            let mut context =
+                Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+            self.device.begin_wanted_collections(&mut context)?;
             if std::mem::take(&mut self.ask_scheduler) | self.device.take_freed() {
                 self.dispatch();
+            }
+            if self.device.has_begun() {
+                self.note_begun_collections();
+            }
+            if self.device.asks_who_is_wanted() {
+                self.tell_who_is_wanted();
             }
             let mut context =
                 Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
             self.device.start_operations(&mut context)?;
+            if self.queue.waiting() == 0 && self.device.has_background_work() {
+                self.device.start_background_work(&mut context, self.queue.pending() == 0)?;
+            }
             self.complete_finished();
             if !self.unsettled {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Collections that begin are in the way of requests that wait already.
+    fn note_begun_collections(&mut self) {
+        let mut begun = std::mem::take(&mut self.begun);
+        self.device.take_begun(&mut begun);
+        let mut context = Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+        for executor in begun.drain(..) {
+            self.device.note_waiting_meetings(&mut context, executor);
+        }
+        if self.queue.waiting() > 0 {
+            for (slot, queued) in self.queue.waiting_requests() {
+                self.device.note_meetings(&mut context, slot, queued);
+            }
+        }
+        self.begun = begun;
+    }
+
+    /// Tells the device which of its chips requests in the I/O queue wait for.
+    fn tell_who_is_wanted(&mut self) {
+        self.device.clear_wanted();
+        if self.queue.waiting() > 0 {
+            for (_, queued) in self.queue.waiting_requests() {
+                self.device.note_wanted(queued);
             }
         }
     }
@@ -405,6 +483,28 @@ impl<O: Observer> Simulator<O> {
     /// The first inconsistency.
     pub fn audit(&self) -> Result<(), String> {
         self.device.audit()
+    }
+
+    /// Cuts the power now: tells the observer what the capacitor flushes, and returns how many pages that are and how long it
+    /// takes. Nothing can be simulated after it but the same device anew.
+    pub fn cut_power(&mut self) -> PowerCutState {
+        let buffered = self.device.buffered_pages();
+        self.observer.power_cut(self.now, &buffered);
+        let pages = buffered.len() as u32;
+        PowerCutState {
+            at: self.now,
+            pending: u64::from(self.queue.pending()),
+            buffered_pages: pages,
+            formula: self.device.flush_time(pages).formula,
+            flush: self.device.simulated_flush(pages),
+        }
+    }
+
+    /// Time to flush a number of buffered pages on power loss: by formula (1) of the GC paper as printed, which rounds down,
+    /// and rounding up.
+    pub fn flush_time(&self, pages: u32) -> (Ns, Ns) {
+        let flush = self.device.flush_time(pages);
+        (flush.formula, flush.at_least)
     }
 
     /// Flash transactions waiting or under way: 0 once everything is complete.

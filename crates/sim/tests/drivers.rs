@@ -34,7 +34,8 @@ fn closed(config: &RunConfig, jobs: &[Job]) -> Vec<planewise_sim::observers::Com
 
 fn open(config: &RunConfig, requests: &[Request], warm_up: u64) -> Result<RunResult, SimError> {
     let stop = AtomicBool::new(false);
-    let mut options = ReplayOptions { warm_up, stop: &stop, progress: &mut |_| {}, trace: "test" };
+    let mut options =
+        ReplayOptions { warm_up, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
     replay(config, &mut requests.iter().copied(), (), &mut options).map(|(result, ())| result)
 }
 
@@ -203,7 +204,8 @@ fn adjacent_requests_merge_when_asked_and_each_completes_under_its_own_number() 
 fn a_stopped_run_keeps_what_it_has_and_says_so() {
     let config = RunConfig::new(device(1, 1, 1, 1));
     let stop = AtomicBool::new(true);
-    let mut options = ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test" };
+    let mut options =
+        ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
     let mut source = pages(Direction::Read, (0..1000).cycle().take(100_000)).into_iter();
     let (result, ()) = replay(&config, &mut source, (), &mut options).unwrap();
     assert_eq!(result.status, Status::Interrupted);
@@ -238,7 +240,9 @@ fn names_and_numbers_that_cannot_be_are_refused_with_what_is_allowed() {
     assert!(error(&|config| config.queue_length = 4097).contains("1 to 4096"));
     assert!(error(&|config| config.told_units = Some(0)).contains("units"));
     assert!(error(&|config| config.profile.translation.allocation = "cwdd".into()).contains("did you mean"));
-    assert!(error(&|config| config.profile.collection.scheme = "tradtional".into()).contains("'traditional'"));
+    assert!(
+        error(&|config| config.profile.collection.scheme = "tradtional".into()).contains("'traditional'")
+    );
     assert!(error(&|config| config.profile.interface.command_queue = "ncq:0".into()).contains("ncq:D"));
     assert!(error(&|config| config.profile.interface.flash_scheduler = "lifo".into()).contains("fcfs"));
     assert!(error(&|config| config.profile.translation.wear_levelling = "statics".into()).contains("static"));

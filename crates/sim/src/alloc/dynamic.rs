@@ -1,4 +1,5 @@
-//! Dynamic allocation: idle planes first, round robin; when none is idle, simply the next one that has room.
+//! Dynamic allocation: idle planes first, round robin; then those whose collection lets the host in; when there are none, simply
+//! the next one that has room.
 
 use super::{Allocation, PlaneView};
 use planewise_model::Lpn;
@@ -12,15 +13,17 @@ pub(super) struct Dynamic {
 impl Allocation for Dynamic {
     fn plane(&mut self, _lpn: Lpn, view: &PlaneView<'_>) -> u32 {
         let planes = view.stripe.len();
-        let mut position = self.next;
-        for _ in 0..planes {
-            match next_set(view.idle, position, planes) {
-                Some(idle) if (view.has_room)(view.stripe[idle]) => {
-                    self.next = (idle + 1) % planes;
-                    return view.stripe[idle];
+        for candidates in [view.idle, view.yielding] {
+            let mut position = self.next;
+            for _ in 0..planes {
+                match next_set(candidates, position, planes) {
+                    Some(idle) if (view.has_room)(view.stripe[idle]) => {
+                        self.next = (idle + 1) % planes;
+                        return view.stripe[idle];
+                    }
+                    Some(full) => position = (full + 1) % planes,
+                    None => break,
                 }
-                Some(full) => position = (full + 1) % planes,
-                None => break,
             }
         }
         let position = (0..planes)
@@ -63,7 +66,7 @@ mod tests {
         let room = |_| true;
         let mut policy = Dynamic::default();
         let mut take =
-            |idle: u64| policy.plane(Lpn(0), &PlaneView { stripe: &stripe, idle: &[idle], has_room: &room });
+            |idle: u64| policy.plane(Lpn(0), &PlaneView { stripe: &stripe, idle: &[idle], yielding: &[0], has_room: &room });
         assert_eq!(take(0b11111), 0);
         assert_eq!(take(0b11001), 3);
         assert_eq!(take(0b00011), 0);
@@ -78,7 +81,7 @@ mod tests {
         let mut policy = Dynamic::default();
         for idle in [0b1111, 0b0000, 0b0011] {
             assert_eq!(
-                policy.plane(Lpn(0), &PlaneView { stripe: &stripe, idle: &[idle], has_room: &room }),
+                policy.plane(Lpn(0), &PlaneView { stripe: &stripe, idle: &[idle], yielding: &[0], has_room: &room }),
                 2
             );
         }

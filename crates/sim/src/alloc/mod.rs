@@ -21,6 +21,8 @@ pub struct PlaneView<'a> {
     pub stripe: &'a [u32],
     /// One bit for each position of a stripe: its plane could start an operation now.
     pub idle: &'a [u64],
+    /// The same: its plane is being collected, but lets the host in between two steps.
+    pub yielding: &'a [u64],
     /// Whether a plane can take another page, now or after collection.
     pub has_room: &'a dyn Fn(u32) -> bool,
 }

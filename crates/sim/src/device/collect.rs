@@ -1,42 +1,131 @@
 //! The mechanics of garbage collection: one victim, its valid pages one by one, the erase.
 //!
-//! Pages stay in their plane. Whether host transactions run in between is the scheme's decision (`gc/`), asked after every step.
+//! Pages stay in their plane, or leave for the valid page buffer. Whether host transactions run in between, and when a way
+//! into the buffer is opened, is the scheme's decision (`gc/`), asked before every step.
 
 use super::execute::{Collection, Phase};
 use super::{Context, Device};
 use crate::error::SimError;
 use crate::ftl::{NONE, Stream};
-use crate::observers::{Observer, Origin};
-use planewise_model::{Ns, Ppn};
+use crate::observers::{Cause, Collected, Observer, Origin};
+use planewise_model::{Lpn, Ns, Ppn};
 
 impl Device {
     /// Starts the collections that idle executors want, before the interface is asked what it takes: a unit about to be
     /// collected is not free.
-    pub(crate) fn begin_wanted_collections(&mut self) {
+    ///
+    /// # Errors
+    /// Free space exhausted.
+    pub(crate) fn begin_wanted_collections<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+    ) -> Result<(), SimError> {
         for index in 0..self.kicks.len() {
             let executor = self.kicks[index];
             let state = &self.executors[executor as usize];
             if state.wants_collection && state.phase == Phase::Idle && state.collection.is_none() {
-                self.begin_wanted_collection(executor);
+                self.begin_wanted_collection(context, executor)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Pages of a plane were used up: it may want to be collected.
+    pub(super) fn note_space_used(&mut self, executor: u32, plane: u32) {
+        if self.collector.should_start(self.plane_state(plane)) {
+            self.executors[executor as usize].wants_collection = true;
+        } else if self.collector.collects_ahead() {
+            self.note_may_collect_ahead(executor);
         }
     }
 
-    /// Starts a collection on the first plane of the executor that the scheme wants collected and that has a victim.
-    pub(super) fn begin_wanted_collection(&mut self, executor: u32) -> bool {
+    /// Starts a collection on the first plane of the executor that the scheme wants collected and that has a victim; whether
+    /// one is under way now.
+    pub(super) fn begin_wanted_collection<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+    ) -> Result<bool, SimError> {
         self.executors[executor as usize].wants_collection = false;
-        self.load.planes_of(executor).any(|plane| {
-            self.collector.should_start(self.plane_state(plane)) && self.begin_collection(executor, plane)
-        })
+        for plane in self.load.planes_of(executor) {
+            if !self.collector.should_start(self.plane_state(plane)) {
+                continue;
+            }
+            if let Some(victim) = self.planes.pick_victim(plane) {
+                self.begin_collection(context, executor, plane, victim, Cause::Space)?;
+                return Ok(self.collector.takes_time());
+            }
+        }
+        Ok(false)
     }
 
-    /// Picks a victim on a plane; false when no block holds an invalid page.
-    pub(super) fn begin_collection(&mut self, executor: u32, plane: u32) -> bool {
-        let Some(victim) = self.planes.pick_victim(plane) else { return false };
+    /// Starts the collection of a block on an idle executor, or carries it out at once where collections take no time.
+    pub(super) fn begin_collection<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+        plane: u32,
+        victim: u32,
+        cause: Cause,
+    ) -> Result<(), SimError> {
+        context.observer.collection_start(context.now, executor, cause);
+        let collection = Collection {
+            plane,
+            victim,
+            cursor: 0,
+            moved: 0,
+            buffered: 0,
+            source: Ppn(NONE),
+            began: context.now,
+            cause,
+            stream: None,
+        };
+        self.executors[executor as usize].collection = Some(collection);
+        if !self.collector.takes_time() {
+            return self.collect_at_once(context, executor);
+        }
+        self.collecting += 1;
+        self.collecting_ahead += u32::from(cause == Cause::Ahead);
         self.load.begin_collection(executor);
-        self.executors[executor as usize].collection =
-            Some(Collection { plane, victim, cursor: 0, moved: 0, source: Ppn(NONE) });
-        true
+        self.load.hold(executor, self.collector.holds_chip(self.plane_state(plane)));
+        let released = context.now + self.traditional_cost(plane, victim);
+        self.executors[executor as usize].released = released;
+        self.released_until = self.released_until.max(released);
+        self.begun.push(executor);
+        if self.collector.keeps_replicas() {
+            self.redirect_waiting_reads(executor);
+        }
+        Ok(())
+    }
+
+    /// How long a traditional collection of the block would hold the chip, if nobody waited for the channel.
+    fn traditional_cost(&self, plane: u32, victim: u32) -> Ns {
+        let valid = u64::from(self.planes.valid_in(plane, victim));
+        let (timing, command) = (&self.timing, self.timing.command_ns);
+        let array = timing.read_ns.of_page(0).0 + timing.program_ns.of_page(0).0;
+        Ns(valid * (2 * command + array + 2 * self.page_transfer.0) + command + timing.erase_ns)
+    }
+
+    fn collect_at_once<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+    ) -> Result<(), SimError> {
+        while let Some((page, _)) = self.next_valid_page(executor) {
+            self.collection_mut(executor).source = page;
+            self.remap(context, executor)?;
+        }
+        self.reclaim_victim(context, executor);
+        Ok(())
+    }
+
+    /// The next valid page of the victim.
+    fn next_valid_page(&self, executor: u32) -> Option<(Ppn, u32)> {
+        let collection = self.collection(executor);
+        let first = self.planes.first_page(collection.plane, collection.victim);
+        (collection.cursor..self.geometry.pages_per_block)
+            .map(|page| (Ppn(first.0 + page), page))
+            .find(|&(ppn, _)| self.mapping.valid_owner(ppn).is_some())
     }
 
     /// Starts the next step: moves the next valid page, or erases the victim.
@@ -45,31 +134,42 @@ impl Device {
         context: &mut Context<'_, O>,
         executor: u32,
     ) -> Result<(), SimError> {
-        let mut collection = self.collection(executor);
-        let first = self.planes.first_page(collection.plane, collection.victim);
-        let pages = self.geometry.pages_per_block;
-        let next =
-            (collection.cursor..pages).find(|&page| self.mapping.valid_owner(Ppn(first.0 + page)).is_some());
-        self.executors[executor as usize].group_planes = 1;
-        context.observer.operation_start(context.now, executor, 1);
         let command = Ns(self.timing.command_ns);
-        let Some(page) = next else {
-            collection.cursor = pages;
-            self.executors[executor as usize].collection = Some(collection);
+        let Some((source, page)) = self.next_valid_page(executor) else {
+            self.close_stream(executor);
+            let collection = self.collection_mut(executor);
+            collection.cursor = u32::MAX;
+            let (plane, victim) = (collection.plane, collection.victim);
+            let first = self.planes.first_page(plane, victim).0;
+            if self.is_being_replaced(first..first + self.geometry.pages_per_block) {
+                self.erases_waiting.push(executor);
+                return Ok(());
+            }
+            self.start_operation(context, executor);
+            context.observer.erase_start(context.now, plane * self.geometry.blocks_per_plane + victim);
+            self.drop_replicas_in(context, first);
             self.ask_channel(context, executor, Phase::Erase, command, Ns(self.timing.erase_ns));
             return Ok(());
         };
-        collection.cursor = page + 1;
-        collection.source = Ppn(first.0 + page);
-        self.executors[executor as usize].collection = Some(collection);
+        self.open_stream(executor);
+        let collection = self.collection_mut(executor);
+        (collection.cursor, collection.source) = (page + 1, source);
+        let (plane, to_buffer) =
+            (collection.plane, collection.stream.is_some_and(|stream| stream.has_room()));
+        self.start_operation(context, executor);
         let read = self.timing.read_ns.of_page(page);
-        if self.copyback_fits(collection.plane, page) {
+        if !to_buffer && self.copyback_fits(plane, page) {
             let program = self.remap(context, executor)?;
             self.ask_channel(context, executor, Phase::MoveCopyback, command, read + program);
         } else {
             self.ask_channel(context, executor, Phase::MoveRead, command, read);
         }
         Ok(())
+    }
+
+    fn start_operation<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        self.executors[executor as usize].group_planes = 1;
+        context.observer.operation_start(context.now, executor, 1);
     }
 
     /// Whether the plane's next page can take a page without its leaving the plane.
@@ -81,16 +181,15 @@ impl Device {
 
     /// Gives the page being moved its new place; returns the time to program it there.
     fn remap<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<Ns, SimError> {
-        let mut collection = self.collection(executor);
-        let lpn = self.mapping.valid_owner(collection.source).expect("checked by the caller");
-        let Some(ppn) = self.planes.program(collection.plane, Stream::Collection) else {
-            return Err(self.space_exhausted(context.now, collection.plane));
+        let Collection { plane, source, .. } = self.collection(executor);
+        let lpn = self.mapping.valid_owner(source).expect("checked by the caller");
+        let Some(ppn) = self.planes.program(plane, Stream::Collection) else {
+            return Err(self.space_exhausted(context.now, plane));
         };
         self.mapping.map(lpn, ppn);
-        self.planes.invalidate(collection.source);
-        collection.moved += 1;
-        self.executors[executor as usize].collection = Some(collection);
-        context.observer.page_program(context.now, Origin::Collection { from: collection.source }, lpn, ppn);
+        self.planes.invalidate(source);
+        self.collection_mut(executor).moved += 1;
+        context.observer.page_program(context.now, Origin::Collection { from: source }, lpn, ppn);
         Ok(self.timing.program_ns.of_page(self.planes.offset_of(ppn).1))
     }
 
@@ -106,34 +205,73 @@ impl Device {
                 let transfer = self.page_transfer;
                 self.ask_channel(context, executor, Phase::MoveOut, transfer, Ns::ZERO);
             }
-            Phase::MoveOut if self.mapping.valid_owner(collection.source).is_some() => {
-                let program = self.remap(context, executor)?;
-                let hold = Ns(self.timing.command_ns) + self.page_transfer;
-                self.ask_channel(context, executor, Phase::MoveProgram, hold, program);
+            Phase::MoveOut => match self.mapping.valid_owner(collection.source) {
+                Some(lpn) if collection.stream.is_some_and(|stream| stream.has_room()) => {
+                    self.put_in_buffer(context, executor, lpn);
+                    self.end_operation(context, executor);
+                }
+                Some(_) => {
+                    let program = self.remap(context, executor)?;
+                    let hold = Ns(self.timing.command_ns) + self.page_transfer;
+                    self.ask_channel(context, executor, Phase::MoveProgram, hold, program);
+                }
+                // Overwritten by the host while it was on its way: nothing left to program.
+                None => self.end_operation(context, executor),
+            },
+            Phase::Erase => {
+                let done = self.collection(executor);
+                self.reclaim_victim(context, executor);
+                self.collecting -= 1;
+                self.collecting_ahead -= u32::from(done.cause == Cause::Ahead);
+                self.load.end_collection(executor);
+                self.after_collection(context, executor, &done)?;
+                self.end_operation(context, executor);
             }
-            Phase::Erase => self.finish_collection(context, executor, collection),
-            // Moved, or overwritten by the host while it was on its way: nothing left to program.
             _ => self.end_operation(context, executor),
         }
         Ok(())
     }
 
-    fn finish_collection<O: Observer>(
+    /// The victim is erased.
+    fn reclaim_victim<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        let Collection { plane, victim, cause, began, moved, buffered, .. } = self.collection(executor);
+        self.planes.erase(plane, victim);
+        context.observer.block_erase(context.now, plane * self.geometry.blocks_per_plane + victim);
+        let collected = Collected { plane, cause, began, moved, buffered };
+        context.observer.collection_end(context.now, executor, &collected);
+        self.executors[executor as usize].collection = None;
+    }
+
+    /// What a collection leaves to do on its plane: cold data to move for wear levelling, more to collect ahead.
+    fn after_collection<O: Observer>(
         &mut self,
         context: &mut Context<'_, O>,
         executor: u32,
-        done: Collection,
-    ) {
-        self.planes.erase(done.plane, done.victim);
-        let block = done.plane * self.geometry.blocks_per_plane + done.victim;
-        context.observer.block_erase(context.now, block);
-        context.observer.collected(context.now, done.plane, done.moved);
-        self.executors[executor as usize].collection = None;
-        self.load.end_collection(executor);
-        self.end_operation(context, executor);
+        done: &Collection,
+    ) -> Result<(), SimError> {
+        let _ = context;
+        if done.cause != Cause::Wear && self.planes.pick_cold_block(done.plane).is_some() {
+            self.executors[executor as usize].wants_collection = true;
+        }
+        if self.collector.collects_ahead() {
+            self.note_may_collect_ahead(executor);
+        }
+        Ok(())
     }
 
-    fn collection(&self, executor: u32) -> Collection {
+    pub(super) fn collection(&self, executor: u32) -> Collection {
         self.executors[executor as usize].collection.expect("a collection is under way")
+    }
+
+    pub(super) fn collection_mut(&mut self, executor: u32) -> &mut Collection {
+        self.executors[executor as usize].collection.as_mut().expect("a collection is under way")
+    }
+
+    /// Logical pages that a block was written with last, and where: for what has to be forgotten before it is erased.
+    pub(super) fn owners_in(&self, first: u32) -> impl Iterator<Item = (Lpn, Ppn)> {
+        (first..first + self.geometry.pages_per_block)
+            .map(|ppn| (self.mapping.logical(Ppn(ppn)), Ppn(ppn)))
+            .filter(|&(lpn, _)| lpn != NONE)
+            .map(|(lpn, ppn)| (Lpn(lpn), ppn))
     }
 }

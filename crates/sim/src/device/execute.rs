@@ -5,7 +5,9 @@
 //! | read | command on the channel → array → one transfer out per page |
 //! | write | command and transfer in of all its pages → array |
 //! | erase | command → array |
-//! | move (collection) | read → out → in → program; with copyback: command → array |
+//! | move (collection) | read → out → in → program; with copyback: command → array; into the buffer: read → out |
+//! | background write (from the buffer, or of a replica) | command and transfer in → array |
+//! | suspension | the array stops; after the time that takes, reads; then the rest of the array operation |
 //!
 //! Consecutive phases without a decision in between share one event: an idle page write costs a single event, a read two.
 
@@ -16,11 +18,14 @@ use crate::event::Event;
 use crate::flash_sched::Waiting;
 use crate::ftl::{NONE, Stream};
 use crate::gc::Turn;
-use crate::observers::{ArrayOperation, Observer, Origin};
-use planewise_model::{Direction, Ns, Ppn};
+use crate::gc::buffer::Stream as BufferStream;
+use crate::observers::{ArrayOperation, Cause, Observer, Origin, Work};
+use planewise_model::{Direction, Lpn, Ns, Ppn};
 
 /// How far a reordering flash scheduler looks for multi-plane partners.
 const PARTNER_SEARCH_MAX: usize = 64;
+/// How often one program or erase lets itself be suspended: reads without end must not keep a block from being erased.
+const SUSPENSIONS_MAX: u32 = 8;
 
 /// What an executor is doing; ends with its next event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +47,10 @@ pub(super) enum Phase {
     MoveCopyback,
     /// Collection: erase of the victim.
     Erase,
+    /// Transfer in and program of a page from the buffer, or of a replica.
+    Background,
+    /// The time that it takes to suspend a program or an erase.
+    Suspend,
 }
 
 /// A collection under way on an executor.
@@ -52,8 +61,38 @@ pub(super) struct Collection {
     /// Next page of the victim to look at.
     pub(super) cursor: u32,
     pub(super) moved: u32,
+    pub(super) buffered: u32,
     /// Page being moved.
     pub(super) source: Ppn,
+    pub(super) began: Ns,
+    pub(super) cause: Cause,
+    /// Its way into the valid page buffer, once it has one.
+    pub(super) stream: Option<BufferStream>,
+}
+
+/// A page on its way to an idle chip.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct BackgroundWrite {
+    pub(super) lpn: Lpn,
+    /// Where it goes.
+    pub(super) to: Ppn,
+    pub(super) from: BackgroundSource,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum BackgroundSource {
+    /// A slot of the valid page buffer.
+    Buffer(u32),
+    /// The page that it is a copy of.
+    Original(Ppn),
+}
+
+/// A program or an erase that a read interrupted.
+#[derive(Clone, Copy, Debug)]
+struct Suspended {
+    phase: Phase,
+    rest: Ns,
+    planes: u32,
 }
 
 pub(super) struct Executor {
@@ -63,6 +102,15 @@ pub(super) struct Executor {
     /// One of its planes fell below the threshold of collection.
     pub(super) wants_collection: bool,
     pub(super) collection: Option<Collection>,
+    pub(super) background: Option<BackgroundWrite>,
+    suspended: Option<Suspended>,
+    suspensions: u32,
+    /// When a traditional collection, begun with the last one here, would have ended.
+    pub(super) released: Ns,
+    /// When its event is due: one that comes at another time belongs to an operation that was suspended.
+    event_at: Ns,
+    /// When the array operation of the phase starts.
+    array_from: Ns,
     /// Transactions of the operation, linked; the one in transfer.
     group: u32,
     current: u32,
@@ -84,6 +132,12 @@ impl Executor {
             kicked: false,
             wants_collection: false,
             collection: None,
+            background: None,
+            suspended: None,
+            suspensions: 0,
+            released: Ns::ZERO,
+            event_at: Ns::MAX,
+            array_from: Ns::ZERO,
             group: NIL,
             current: NIL,
             group_planes: 0,
@@ -150,6 +204,10 @@ impl Device {
         executor: u32,
     ) -> Result<(), SimError> {
         let state = &mut self.executors[executor as usize];
+        if state.event_at != context.now {
+            return Ok(());
+        }
+        state.event_at = Ns::MAX;
         match state.phase {
             Phase::Idle => unreachable!("an idle executor has no event"),
             Phase::ReadArray => {
@@ -175,7 +233,10 @@ impl Device {
                     index = next;
                 }
                 self.end_operation(context, executor);
+                self.kick_waiting_erases();
             }
+            Phase::Background => self.background_write_ended(context, executor),
+            Phase::Suspend => self.end_operation(context, executor),
             Phase::MoveRead | Phase::MoveOut | Phase::MoveProgram | Phase::MoveCopyback | Phase::Erase => {
                 return self.collection_phase_ended(context, executor);
             }
@@ -187,6 +248,9 @@ impl Device {
     pub(super) fn end_operation<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
         let state = &mut self.executors[executor as usize];
         state.phase = Phase::Idle;
+        if state.suspended.is_none() {
+            state.suspensions = 0;
+        }
         context.observer.operation_end(context.now, executor, state.group_planes);
         self.kick(executor);
     }
@@ -197,14 +261,25 @@ impl Device {
         context: &mut Context<'_, O>,
         executor: u32,
     ) -> Result<(), SimError> {
+        if self.relocates {
+            self.serve_waiting(context, executor);
+        }
         let state = &self.executors[executor as usize];
+        if state.suspended.is_some() {
+            if state.waiting[Direction::Read.index()].is_empty() {
+                self.resume(context, executor);
+                return Ok(());
+            }
+            return self.start_read(context, executor);
+        }
         let host_waits = !state.waiting[0].is_empty() || !state.waiting[1].is_empty();
         if let Some(collection) = state.collection {
-            let state = self.plane_state(collection.plane);
-            if !host_waits || self.collector.turn(state, self.choose(executor)) == Turn::Collection {
+            let plane = self.plane_state(collection.plane);
+            self.load.hold(executor, self.collector.holds_chip(plane));
+            if !host_waits || self.collector.turn(plane, self.choose(executor)) == Turn::Collection {
                 return self.collection_step(context, executor);
             }
-        } else if state.wants_collection && self.begin_wanted_collection(executor) {
+        } else if state.wants_collection && self.begin_wanted_collection(context, executor)? {
             return self.collection_step(context, executor);
         }
         if host_waits {
@@ -259,17 +334,16 @@ impl Device {
         else {
             return Ok(());
         };
-        let ppn = Ppn(self.mapping.readable(self.transactions[first].lpn));
-        debug_assert_ne!(ppn.0, NONE, "mapped pages stay mapped");
-        let plane = self.planes.plane_of(ppn);
-        if plane != self.transactions[first].plane && !self.redirects_reads {
+        let Some(ppn) = self.source_of(first) else {
             // The page moved while the read waited: follow it.
+            let (_, plane) =
+                self.place(self.transactions[first].lpn).expect("what the buffer holds was served before");
             self.load.remove(self.transactions[first].plane);
             self.transactions[first].plane = plane;
             self.enqueue(first);
             self.kick(executor);
             return Ok(());
-        }
+        };
         let offset = self.planes.offset_of(ppn);
         self.transactions[first].next = NIL;
         let planes = self.gather(executor, Direction::Read, first, offset);
@@ -277,7 +351,9 @@ impl Device {
         let mut index = first;
         while index != NIL {
             let transaction = self.transactions[index];
-            let ppn = Ppn(self.mapping.physical(transaction.lpn));
+            // A primed device has no page of its own for what nobody wrote.
+            let unwritten = self.mapping.physical(transaction.lpn) == NONE;
+            let ppn = if unwritten { Ppn(NONE) } else { self.source_of(index).expect("it was gathered") };
             let modify = transaction.kind == Kind::ReadForWrite;
             context.observer.page_read(context.now, transaction.slot, transaction.lpn, ppn, modify);
             index = transaction.next;
@@ -286,6 +362,20 @@ impl Device {
         let array = self.timing.read_ns.of_page(offset.1);
         self.ask_channel(context, executor, Phase::ReadArray, command, array);
         Ok(())
+    }
+
+    /// The page that a waiting read finds on its plane: its own, or a replica. None when there is none any more.
+    fn source_of(&self, index: u32) -> Option<Ppn> {
+        let transaction = &self.transactions[index];
+        let ppn = self.mapping.readable(transaction.lpn);
+        if ppn < self.flash_pages()
+            && (self.redirects_reads || self.planes.plane_of(Ppn(ppn)) == transaction.plane)
+        {
+            return Some(Ppn(ppn));
+        }
+        self.replicas
+            .find(transaction.lpn)
+            .filter(|&replica| self.planes.plane_of(replica) == transaction.plane)
     }
 
     fn start_write<O: Observer>(
@@ -298,10 +388,16 @@ impl Device {
         let plane = self.transactions[first].plane;
         if !self.can_program(plane) {
             // No page left but those kept for collection: collect now, whatever the scheme's threshold says.
-            if self.executors[executor as usize].collection.is_some()
-                || self.begin_collection(executor, plane)
-            {
+            if self.executors[executor as usize].collection.is_some() {
                 return self.collection_step(context, executor);
+            }
+            if let Some(victim) = self.planes.pick_victim(plane) {
+                self.begin_collection(context, executor, plane, victim, Cause::Space)?;
+                if self.collector.takes_time() {
+                    return self.collection_step(context, executor);
+                }
+                self.kick(executor);
+                return Ok(());
             }
             let Some(other) = self.plane_with_room() else {
                 return Err(self.space_exhausted(context.now, plane));
@@ -323,14 +419,17 @@ impl Device {
             let transaction = self.transactions[index];
             let ppn = self.planes.program(transaction.plane, Stream::Host).expect("can_program found a page");
             let old = self.mapping.map(transaction.lpn, ppn);
-            if old != NONE {
+            // A slot of the buffer that is being written back frees itself when that is through.
+            if old < self.flash_pages() {
                 self.planes.invalidate(Ppn(old));
             }
+            self.transactions[index].old = old;
             context.observer.page_program(context.now, Origin::Host(transaction.slot), transaction.lpn, ppn);
-            self.host_pages_written += 1;
-            if self.collector.should_start(self.plane_state(transaction.plane)) {
-                self.executors[executor as usize].wants_collection = true;
+            if self.replicas.remove(transaction.lpn) {
+                context.observer.replica_dropped(context.now, transaction.lpn, true);
             }
+            self.host_pages_written += 1;
+            self.note_space_used(executor, transaction.plane);
             index = transaction.next;
         }
         // The planes' registers are loaded back to back: a controller does not let go of the channel in between.
@@ -342,7 +441,7 @@ impl Device {
 
     /// Whether the host may program a page of the plane. The last free block is kept for collection; while one is under way
     /// there, it may have opened that block, and its valid pages must still fit.
-    fn can_program(&self, plane: u32) -> bool {
+    pub(super) fn can_program(&self, plane: u32) -> bool {
         let executor = &self.executors[self.load.executor_of(plane) as usize];
         match executor.collection {
             Some(collection) if collection.plane == plane => {
@@ -407,14 +506,12 @@ impl Device {
         let plane = self.transactions[index].plane;
         let found = match direction {
             Direction::Read => {
-                let ppn = Ppn(self.mapping.readable(self.transactions[index].lpn));
-                if self.planes.plane_of(ppn) != plane && !self.redirects_reads {
-                    return false;
-                }
+                let Some(ppn) = self.source_of(index) else { return false };
                 self.planes.offset_of(ppn)
             }
             Direction::Write => {
-                if !self.can_program(plane) {
+                if !self.can_program(plane) || (self.relocates && self.absorbs(self.transactions[index].lpn))
+                {
                     return false;
                 }
                 self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page")
@@ -490,24 +587,105 @@ impl Device {
         state.channel_wait += context.now - state.asked;
         let released = context.now + state.hold;
         let done = released + state.then;
+        let (what, work) = match state.phase {
+            Phase::ReadArray => (Some(ArrayOperation::Read), Work::Host),
+            Phase::Program => (Some(ArrayOperation::Program), Work::Host),
+            Phase::MoveRead => (Some(ArrayOperation::Read), Work::Collection),
+            Phase::MoveProgram => (Some(ArrayOperation::Program), Work::Collection),
+            Phase::MoveCopyback => (Some(ArrayOperation::Copyback), Work::Collection),
+            Phase::Erase => (Some(ArrayOperation::Erase), Work::Collection),
+            Phase::Background => (Some(ArrayOperation::Program), Work::Background),
+            Phase::MoveOut => (None, Work::Collection),
+            Phase::Idle | Phase::ReadTransfer | Phase::Suspend => (None, Work::Host),
+        };
         if state.hold > Ns::ZERO {
             self.channels[state.channel as usize].busy_until = released;
-            context.observer.channel_busy(state.channel, executor, context.now, released);
+            context.observer.channel_busy(state.channel, executor, context.now, released, work);
         }
-        let (what, collection) = match state.phase {
-            Phase::ReadArray => (ArrayOperation::Read, false),
-            Phase::Program => (ArrayOperation::Program, false),
-            Phase::MoveRead => (ArrayOperation::Read, true),
-            Phase::MoveProgram => (ArrayOperation::Program, true),
-            Phase::MoveCopyback => (ArrayOperation::Copyback, true),
-            Phase::Erase => (ArrayOperation::Erase, true),
-            Phase::Idle | Phase::ReadTransfer | Phase::MoveOut => {
-                context.events.schedule(done, Event::Executor(executor));
-                return;
-            }
-        };
-        context.observer.array_busy(executor, released, done, what, state.group_planes, collection);
+        if let Some(what) = what {
+            context.observer.array_busy(executor, released, done, what, state.group_planes, work);
+        }
+        state.array_from = released;
+        state.event_at = done;
         context.events.schedule(done, Event::Executor(executor));
+    }
+
+    /// A read of the host came for an executor that is at work for itself: suspends that, if the scheme does such things.
+    pub(super) fn suspend_for_read<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        let state = &mut self.executors[executor as usize];
+        if !matches!(state.phase, Phase::MoveProgram | Phase::Erase | Phase::Background)
+            || state.suspensions >= SUSPENSIONS_MAX
+            || context.now < state.array_from
+            || state.event_at == Ns::MAX
+        {
+            return;
+        }
+        let rest = state.event_at - context.now;
+        // Nothing is won by stopping what is about to end.
+        if rest <= self.suspend + self.suspend {
+            return;
+        }
+        let plane = match (&state.collection, &state.background) {
+            (Some(collection), _) => collection.plane,
+            (None, Some(background)) => self.planes.plane_of(background.to),
+            (None, None) => return,
+        };
+        let plane_state = self.plane_state(plane);
+        if !self.collector.suspends(plane_state) {
+            return;
+        }
+        let state = &mut self.executors[executor as usize];
+        state.suspended = Some(Suspended { phase: state.phase, rest, planes: state.group_planes });
+        state.suspensions += 1;
+        state.phase = Phase::Suspend;
+        state.event_at = context.now + self.suspend;
+        context.observer.array_suspended(context.now, executor, rest);
+        context.events.schedule(state.event_at, Event::Executor(executor));
+    }
+
+    /// Goes on with what a read interrupted.
+    fn resume<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        let state = &mut self.executors[executor as usize];
+        let Some(suspended) = state.suspended.take() else { return };
+        state.group_planes = suspended.planes;
+        context.observer.operation_start(context.now, executor, suspended.planes);
+        self.ask_channel(context, executor, suspended.phase, Ns::ZERO, self.suspend + suspended.rest);
+    }
+
+    /// Victims whose erase waited for a program may be free of such pages now.
+    fn kick_waiting_erases(&mut self) {
+        while let Some(executor) = self.erases_waiting.pop() {
+            self.kick(executor);
+        }
+    }
+
+    /// Whether a host program under way replaces a page of these: until it is through, the old page is the only one there is.
+    pub(super) fn is_being_replaced(&self, pages: std::ops::Range<u32>) -> bool {
+        self.executors.iter().filter(|state| state.phase == Phase::Program).any(|state| {
+            let mut index = state.group;
+            while index != NIL {
+                if pages.contains(&self.transactions[index].old) {
+                    return true;
+                }
+                index = self.transactions[index].next;
+            }
+            false
+        })
+    }
+
+    /// The page that a host program under way replaces is now elsewhere.
+    pub(super) fn replaced_page_moved(&mut self, from: u32, to: u32) {
+        for executor in 0..self.executors.len() {
+            if self.executors[executor].phase == Phase::Program {
+                let mut index = self.executors[executor].group;
+                while index != NIL {
+                    if self.transactions[index].old == from {
+                        self.transactions[index].old = to;
+                    }
+                    index = self.transactions[index].next;
+                }
+            }
+        }
     }
 
     /// A transaction is through: its request may be complete, or it goes on as a write.
@@ -529,10 +707,17 @@ impl Device {
             self.kick(executor);
             return;
         }
+        if transaction.kind == Kind::Read && self.collector.keeps_replicas() {
+            self.note_read(transaction.lpn);
+        }
+        self.close_transaction(index);
+    }
+
+    /// Forgets a transaction; its request is complete with its last one.
+    pub(super) fn close_transaction(&mut self, index: u32) {
+        let slot = self.transactions[index].slot;
         self.transactions.remove(index);
-        progress_one(&mut self.progress[transaction.slot.index()].remaining, || {
-            self.finished.push(transaction.slot)
-        });
+        progress_one(&mut self.progress[slot.index()].remaining, || self.finished.push(slot));
     }
 }
 

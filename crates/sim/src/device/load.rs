@@ -8,12 +8,17 @@ pub(super) struct Load {
     unit_of_plane: Vec<u32>,
     unit_of_position: Vec<u32>,
     position_of_plane: Vec<u32>,
-    /// Unfinished transactions; a collection counts as one on each unit of its executor.
+    /// Unfinished transactions; a collection that holds its executor counts as one on each of its units.
     by_unit: Vec<u32>,
     by_plane: Vec<u32>,
     by_executor: Vec<u32>,
     /// One bit for each stripe position: the executor of its plane has nothing to do. Kept only if `tracks_idle`.
     idle: Vec<u64>,
+    /// The same: it has nothing to do but a collection that lets the host in.
+    yielding: Vec<u64>,
+    /// By executor: a collection is under way; the host finds its units taken.
+    collects: Vec<bool>,
+    held: Vec<bool>,
     /// Static allocation never asks which planes are idle or how full their queues are.
     tracks_idle: bool,
     units_per_executor: u32,
@@ -42,7 +47,10 @@ impl Load {
             unit_of_plane,
             by_plane: vec![0; planes as usize],
             by_executor: vec![0; executors as usize],
+            yielding: vec![0; idle.len()],
             idle,
+            collects: vec![false; executors as usize],
+            held: vec![false; executors as usize],
             tracks_idle,
             units_per_executor: if units_are_planes { planes_per_executor } else { 1 },
             freed: false,
@@ -78,6 +86,16 @@ impl Load {
         &self.idle
     }
 
+    pub(super) fn yielding(&self) -> &[u64] {
+        &self.yielding
+    }
+
+    /// Whether a collection is under way on an executor.
+    #[inline]
+    pub(super) fn collects(&self, executor: u32) -> bool {
+        self.collects[executor as usize]
+    }
+
     /// Adds a transaction; returns the plane's executor.
     #[inline]
     pub(super) fn add(&mut self, plane: u32) -> u32 {
@@ -101,24 +119,43 @@ impl Load {
         }
     }
 
-    /// A collection occupies all units of its executor.
+    /// A collection begins on an executor. Whether the host finds it taken is told by [`Load::hold`].
     pub(super) fn begin_collection(&mut self, executor: u32) {
-        for unit in executor * self.units_per_executor..(executor + 1) * self.units_per_executor {
-            self.by_unit[unit as usize] += 1;
-        }
+        self.collects[executor as usize] = true;
         if self.tracks_idle {
-            self.add_to_executor(executor);
+            self.by_executor[executor as usize] += 1;
+            self.note_idle(executor);
         }
     }
 
     pub(super) fn end_collection(&mut self, executor: u32) {
-        for unit in executor * self.units_per_executor..(executor + 1) * self.units_per_executor {
-            self.by_unit[unit as usize] -= 1;
-        }
+        self.hold(executor, false);
+        self.collects[executor as usize] = false;
         self.freed = true;
         if self.tracks_idle {
-            self.remove_from_executor(executor);
+            self.by_executor[executor as usize] -= 1;
+            self.note_idle(executor);
         }
+    }
+
+    /// Whether a collection occupies all units of its executor, or lets the host in between its steps.
+    pub(super) fn hold(&mut self, executor: u32, held: bool) {
+        if std::mem::replace(&mut self.held[executor as usize], held) == held {
+            return;
+        }
+        for unit in executor * self.units_per_executor..(executor + 1) * self.units_per_executor {
+            let count = &mut self.by_unit[unit as usize];
+            *count = if held { *count + 1 } else { *count - 1 };
+        }
+        self.freed |= !held;
+        if self.tracks_idle {
+            self.note_idle(executor);
+        }
+    }
+
+    /// A page that requests may wait for can be had without its unit: they should ask again.
+    pub(super) fn note_freed(&mut self) {
+        self.freed = true;
     }
 
     /// Whether a unit became free since the last call.
@@ -129,22 +166,28 @@ impl Load {
 
     fn add_to_executor(&mut self, executor: u32) {
         self.by_executor[executor as usize] += 1;
-        if self.by_executor[executor as usize] == 1 {
-            self.flip_idle(executor);
+        if self.by_executor[executor as usize] <= 2 {
+            self.note_idle(executor);
         }
     }
 
     fn remove_from_executor(&mut self, executor: u32) {
         self.by_executor[executor as usize] -= 1;
-        if self.by_executor[executor as usize] == 0 {
-            self.flip_idle(executor);
+        if self.by_executor[executor as usize] <= 1 {
+            self.note_idle(executor);
         }
     }
 
-    fn flip_idle(&mut self, executor: u32) {
+    fn note_idle(&mut self, executor: u32) {
+        let count = self.by_executor[executor as usize];
+        let idle = count == 0;
+        let yielding = count == 1 && self.collects[executor as usize] && !self.held[executor as usize];
         for plane in self.planes_of(executor) {
             let position = self.position_of_plane[plane as usize] as usize;
-            self.idle[position / 64] ^= 1 << (position % 64);
+            let (word, bit) = (position / 64, 1u64 << (position % 64));
+            self.idle[word] = if idle { self.idle[word] | bit } else { self.idle[word] & !bit };
+            self.yielding[word] =
+                if yielding { self.yielding[word] | bit } else { self.yielding[word] & !bit };
         }
     }
 }

@@ -4,12 +4,25 @@
 //! (design section 5). Each executor has two first-in-first-out lists of waiting transactions, one for each direction,
 //! and at most one event pending; each channel is taken by one executor at a time and hands itself to the next in line.
 //!
-//! `mod.rs` holds construction and admission of requests, `execute.rs` the phases of operations and the channels,
-//! `collect.rs` the mechanics of garbage collection, `load.rs` how much each unit has to do, `transaction.rs` storage.
+//! | file | what |
+//! |---|---|
+//! | `mod.rs` | construction and admission of requests |
+//! | `execute.rs` | the phases of operations, and the channels |
+//! | `collect.rs` | one collection: its victim, its pages, its erase |
+//! | `buffered.rs` | pages in the valid page buffer: reads served, writes absorbed |
+//! | `background.rs` | what idle chips do: write-backs, replicas, collections ahead of need |
+//! | `meetings.rs` | which host requests collections are in the way of |
+//! | `power.rs` | the power cut |
+//! | `load.rs` | how much each unit has to do |
+//! | `transaction.rs` | storage of transactions |
 
+mod background;
+mod buffered;
 mod collect;
 mod execute;
 mod load;
+mod meetings;
+mod power;
 mod transaction;
 
 use crate::alloc::{self, Allocation, PlaneView};
@@ -17,6 +30,8 @@ use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::flash_sched;
 use crate::ftl::{Condition, Mapping, NONE, PlanePolicies, Planes, Space, condition};
+use crate::gc::buffer::ValidPageBuffer;
+use crate::gc::replicas::Replicas;
 use crate::gc::{self, Collector, PlaneState, victims};
 use crate::host::Slot;
 use crate::observers::Observer;
@@ -60,6 +75,33 @@ pub(crate) struct Device {
     redirects_reads: bool,
     stripe: Vec<u32>,
     collector: Box<dyn Collector>,
+    buffer: ValidPageBuffer,
+    buffer_read: Ns,
+    replicas: Replicas,
+    suspend: Ns,
+    /// Pages may be read elsewhere than on their own plane, or written nowhere in flash: the buffer or replicas are in use.
+    relocates: bool,
+    /// Collections under way.
+    collecting: u32,
+    /// Operations of background work under way.
+    in_background: u32,
+    /// Executors whose victim waits for a program that replaces one of its pages.
+    erases_waiting: Vec<u32>,
+    /// Executors that a collection began on, until the host stack has looked at them.
+    begun: Vec<u32>,
+    /// Executors that may be collected ahead of need, and whether they are in that list.
+    ahead: std::collections::VecDeque<u32>,
+    may_collect_ahead: Vec<bool>,
+    collecting_ahead: u32,
+    /// Executors that waiting requests need: flags, and those set. Known only while a scheme asks.
+    wanted: Vec<bool>,
+    wanted_list: Vec<u32>,
+    /// Working storage.
+    needed: Vec<u32>,
+    /// The executor that the next background work goes to, if it is idle.
+    next_idle: u32,
+    /// When the last traditional collection would have ended, had all collections been such.
+    released_until: Ns,
     flash_scheduler: &'static flash_sched::Policy,
     executors: Vec<Executor>,
     channels: Vec<Channel>,
@@ -96,6 +138,8 @@ impl Device {
         let executors = if advanced.die_interleave { geometry.dies() } else { geometry.chips() };
         let per_channel = executors / geometry.channels;
         let static_allocation = allocation.is_static();
+        let buffer_pages = if collector.buffers() { profile.collection.buffer_pages } else { 0 };
+        let replica_pages = if collector.keeps_replicas() { profile.collection.replica_pages } else { 0 };
         let load = Load::new(&stripe, executors, advanced.multi_plane, !static_allocation);
         Ok(Device {
             geometry,
@@ -110,6 +154,23 @@ impl Device {
             static_allocation,
             redirects_reads: allocation.redirects_reads(),
             allocation,
+            relocates: buffer_pages > 0 || replica_pages > 0,
+            buffer: ValidPageBuffer::new(buffer_pages),
+            buffer_read: Ns(profile.collection.buffer_read_ns),
+            replicas: Replicas::new(replica_pages),
+            suspend: Ns(profile.collection.suspend_ns),
+            collecting: 0,
+            in_background: 0,
+            erases_waiting: Vec::new(),
+            begun: Vec::new(),
+            ahead: std::collections::VecDeque::new(),
+            may_collect_ahead: vec![false; if collector.collects_ahead() { executors as usize } else { 0 }],
+            collecting_ahead: 0,
+            wanted: vec![false; executors as usize],
+            wanted_list: Vec::new(),
+            needed: Vec::new(),
+            next_idle: 0,
+            released_until: Ns::ZERO,
             collector,
             flash_scheduler,
             executors: (0..executors).map(|index| Executor::new(index / per_channel)).collect(),
@@ -157,21 +218,69 @@ impl Device {
 
     /// Whether all units that a request touches are free: when a blocking interface takes it.
     pub(crate) fn is_free_for(&self, direction: Direction, pages: PageRange) -> bool {
-        let first = Lpn(pages.first as u32);
-        if self.static_allocation {
+        if self.static_allocation && !self.relocates {
             return self.stripe_is_free(pages);
         }
+        let first = Lpn(pages.first as u32);
+        let mut every = (first.0..first.0 + pages.count).map(Lpn);
         if direction == Direction::Write || self.redirects_reads {
+            if self.relocates {
+                return self.is_free_for_write(every);
+            }
             let mut free = true;
             let known = self.allocation.would_touch(first, pages.count, &self.stripe, &mut |plane| {
                 free &= !self.load.plane_is_busy(plane);
             });
-            return if known { free } else { self.load.idle().iter().any(|&word| word != 0) };
+            return if known { free } else { self.some_plane_is_free() };
         }
-        (first.0..first.0 + pages.count).all(|page| {
-            let ppn = self.mapping.readable(Lpn(page));
-            ppn == NONE || !self.load.plane_is_busy(self.planes.plane_of(Ppn(ppn)))
-        })
+        every.all(|lpn| self.place(lpn).is_none_or(|(_, plane)| !self.load.plane_is_busy(plane)))
+    }
+
+    /// Pages that the buffer absorbs need no unit.
+    fn is_free_for_write(&self, pages: impl Iterator<Item = Lpn>) -> bool {
+        for lpn in pages.filter(|&lpn| !self.absorbs(lpn)) {
+            let mut free = true;
+            let known = self.allocation.would_touch(lpn, 1, &self.stripe, &mut |plane| {
+                free &= !self.load.plane_is_busy(plane);
+            });
+            if !known {
+                return self.some_plane_is_free();
+            }
+            if !free {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn some_plane_is_free(&self) -> bool {
+        self.load.idle().iter().chain(self.load.yielding()).any(|&word| word != 0)
+    }
+
+    /// Where a read of a page goes in flash, page and plane: its own, or a replica's while its chip is collected. None when it
+    /// needs no flash.
+    #[inline]
+    fn place(&self, lpn: Lpn) -> Option<(Ppn, u32)> {
+        let ppn = self.mapping.readable(lpn);
+        if ppn >= self.flash_pages() {
+            return None;
+        }
+        let plane = self.planes.plane_of(Ppn(ppn));
+        if self.relocates && self.load.collects(self.load.executor_of(plane)) {
+            if let Some(replica) = self.replicas.find(lpn) {
+                let elsewhere = self.planes.plane_of(replica);
+                if !self.load.collects(self.load.executor_of(elsewhere)) {
+                    return Some((replica, elsewhere));
+                }
+            }
+        }
+        Some((Ppn(ppn), plane))
+    }
+
+    /// Pages of the flash: larger page numbers are slots of the buffer, the largest is none.
+    #[inline]
+    fn flash_pages(&self) -> u32 {
+        self.geometry.pages()
     }
 
     fn stripe_is_free(&self, pages: PageRange) -> bool {
@@ -210,20 +319,29 @@ impl Device {
             let page_start = page * u64::from(self.sectors_per_page);
             let page_end = page_start + u64::from(self.sectors_per_page);
             let covered = (end.min(page_end) - start.max(page_start)) as u32;
+            if self.relocates && self.serve_from_buffer(context, slot, request.direction, lpn) {
+                continue;
+            }
             let transaction = match request.direction {
                 Direction::Read => {
-                    let ppn = self.mapping.readable(lpn);
-                    if ppn == NONE {
+                    let Some((ppn, plane)) = self.place(lpn) else {
                         // Nothing in flash to read: the controller answers with zeros.
                         continue;
-                    }
-                    let plane = self.read_plane(lpn, Ppn(ppn));
+                    };
+                    let plane = self.read_plane(lpn, ppn, plane);
                     self.transaction(context.now, slot, lpn, Kind::Read, plane, covered)
                 }
                 Direction::Write => self.write_transaction(context.now, slot, lpn, covered),
             };
             let index = self.transactions.insert(transaction);
             self.enqueue(index);
+            if self.collecting + self.in_background > 0 {
+                let executor = self.load.executor_of(transaction.plane);
+                self.note_meeting(context, slot, executor);
+                if transaction.kind != Kind::Write {
+                    self.suspend_for_read(context, executor);
+                }
+            }
             transactions += 1;
         }
         self.progress[slot.index()].remaining = transactions;
@@ -234,9 +352,10 @@ impl Device {
 
     fn write_transaction(&mut self, now: Ns, slot: Slot, lpn: Lpn, covered: u32) -> Transaction {
         if covered < self.sectors_per_page && self.read_modify_write {
-            let ppn = self.mapping.physical(lpn);
-            if ppn != NONE {
-                let plane = self.read_plane(lpn, Ppn(ppn));
+            // What is in the buffer needs no read from flash, and a primed device has nothing of its own to keep.
+            let mapped = self.mapping.physical(lpn) < self.flash_pages();
+            if let Some((ppn, plane)) = self.place(lpn).filter(|_| mapped) {
+                let plane = self.read_plane(lpn, ppn, plane);
                 let missing = self.sectors_per_page - covered;
                 return self.transaction(now, slot, lpn, Kind::ReadForWrite, plane, missing);
             }
@@ -264,14 +383,16 @@ impl Device {
             plane,
             sectors,
             next: transaction::NIL,
+            old: NONE,
             kind,
         }
     }
 
     /// The plane that a read of a mapped page goes to.
     #[inline]
-    fn read_plane(&mut self, lpn: Lpn, ppn: Ppn) -> u32 {
-        if self.redirects_reads { self.allocate(lpn) } else { self.planes.plane_of(ppn) }
+    fn read_plane(&mut self, lpn: Lpn, ppn: Ppn, plane: u32) -> u32 {
+        debug_assert_eq!(self.planes.plane_of(ppn), plane);
+        if self.redirects_reads { self.allocate(lpn) } else { plane }
     }
 
     /// The plane for a write of `lpn`.
@@ -280,14 +401,19 @@ impl Device {
         let most = self.geometry.pages_per_plane() - 2 * self.geometry.pages_per_block;
         let (planes, load) = (&self.planes, &self.load);
         let has_room = |plane: u32| planes.valid_total(plane) + load.of_plane(plane) < most;
-        let view = PlaneView { stripe: &self.stripe, idle: self.load.idle(), has_room: &has_room };
+        let view = PlaneView {
+            stripe: &self.stripe,
+            idle: self.load.idle(),
+            yielding: self.load.yielding(),
+            has_room: &has_room,
+        };
         let plane = self.allocation.plane(lpn, &view);
         if self.static_allocation || has_room(plane) {
             return plane;
         }
         // Every plane is as full as it may be: an overwrite that stays on its plane makes room for itself.
         let ppn = self.mapping.physical(lpn);
-        if ppn == NONE { plane } else { self.planes.plane_of(Ppn(ppn)) }
+        if ppn >= self.flash_pages() { plane } else { self.planes.plane_of(Ppn(ppn)) }
     }
 
     /// Puts a transaction in line at the executor of its plane.
@@ -329,11 +455,27 @@ impl Device {
         Space { valid, invalid: u64::from(self.geometry.pages()) - valid - free, free }
     }
 
+    /// Calls `visit` with every mapped page.
+    pub(crate) fn visit_contents(&self, mut visit: impl FnMut(Lpn, Ppn)) {
+        for lpn in (0..self.user_pages).map(Lpn) {
+            let ppn = self.mapping.physical(lpn);
+            if ppn != NONE {
+                visit(lpn, Ppn(ppn));
+            }
+        }
+    }
+
     pub(crate) fn audit(&self) -> Result<(), String> {
         let mut valid_pages = vec![0u32; self.geometry.blocks() as usize];
         for lpn in (0..self.user_pages).map(Lpn) {
             let ppn = self.mapping.physical(lpn);
             if ppn == NONE {
+                continue;
+            }
+            if ppn >= self.flash_pages() {
+                if !self.buffer.pages().any(|(slot, held)| held == lpn && slot == ppn - self.flash_pages()) {
+                    return Err(format!("logical page {} is mapped to a slot that does not hold it", lpn.0));
+                }
                 continue;
             }
             if self.mapping.valid_owner(Ppn(ppn)) != Some(lpn) {

@@ -4,11 +4,14 @@
 use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
+use crate::gc;
 use crate::host_sched::Counters;
 use crate::observers::Observer;
+use crate::observers::collections::CollectionMetrics;
 use crate::observers::metrics::MetricsObserver;
-use crate::results::{Labels, RunResult, Status};
-use planewise_model::Request;
+use crate::observers::recovery::Recovery;
+use crate::results::{Labels, PowerLoss, RunResult, Status};
+use planewise_model::{Ns, Request};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -44,7 +47,21 @@ pub struct ReplayOptions<'a> {
     pub progress: &'a mut dyn FnMut(u64),
     /// Name of the trace for the labels.
     pub trace: &'a str,
+    /// When power is lost, if it is: the run ends there, and the result says what was found.
+    pub power_cut: Option<PowerCut>,
 }
+
+/// When power is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PowerCut {
+    /// At a time of the run.
+    At(Ns),
+    /// At the arrival of the request after this many.
+    After(u64),
+}
+
+/// What the driver itself watches: requests, collections, and the flash where power is to be lost.
+type Measuring = (MetricsObserver, (CollectionMetrics, Option<Recovery>));
 
 /// Replays a source on a device and measures.
 ///
@@ -56,11 +73,24 @@ pub fn replay<O: Observer>(
     observer: O,
     options: &mut ReplayOptions<'_>,
 ) -> Result<(RunResult, O), SimError> {
-    let mut simulator = Simulator::new(config, (MetricsObserver::new(options.warm_up), observer))?;
+    if options.power_cut.is_some() && gc::find(&config.profile.collection.scheme)?.bound {
+        return Err(SimError::Option {
+            key: "power cut".into(),
+            found: format!("one with the collection scheme {}", config.profile.collection.scheme),
+            allowed: "schemes that a device could have: this one is a bound, its collections take no time"
+                .into(),
+        });
+    }
+    let recovery = options.power_cut.map(|_| Recovery::new());
+    let measuring =
+        (MetricsObserver::new(options.warm_up), (CollectionMetrics::new(options.warm_up), recovery));
+    let mut simulator = Simulator::new(config, (measuring, observer))?;
     let mut batch = Vec::with_capacity(BATCH);
     let mut status = Status::Complete;
     let mut counters_before = Counters::default();
-    while status == Status::Complete {
+    let mut cut_at = if let Some(PowerCut::At(time)) = options.power_cut { time } else { Ns::MAX };
+    let mut power = true;
+    while status == Status::Complete && power {
         batch.clear();
         if source.next_batch(&mut batch, BATCH).map_err(SimError::Source)? == 0 {
             break;
@@ -72,22 +102,69 @@ pub fn replay<O: Observer>(
             if simulator.submitted() == options.warm_up {
                 counters_before = simulator.scheduler_counters();
             }
-            arrive(&mut simulator, request)?;
+            if let Some(PowerCut::After(count)) = options.power_cut
+                && simulator.submitted() >= count
+            {
+                cut_at = request.arrival;
+            }
+            if request.arrival >= cut_at {
+                power = false;
+                break;
+            }
+            arrive(&mut simulator, request, cut_at)?;
         }
         (options.progress)(simulator.submitted());
         if options.stop.load(Ordering::Relaxed) {
             status = Status::Interrupted;
         }
     }
-    simulator.drain()?;
+    let power_loss = match options.power_cut {
+        Some(_) => Some(lose_power(&mut simulator, cut_at)?),
+        None => {
+            simulator.finish_requests()?;
+            None
+        }
+    };
     let counters = simulator.scheduler_counters().since(&counters_before);
-    let result = summarise(config, &simulator, &counters, options.trace, status)?;
+    let mut result = summarise(config, &simulator, &counters, options.trace, status)?;
+    result.metrics.gc.power_loss = power_loss;
+    if power_loss.is_none() {
+        // What collections leave behind is not measured, but it is checked.
+        simulator.drain()?;
+    }
     Ok((result, simulator.into_observer().1))
+}
+
+/// Lets time pass until the cut, cuts, and asks what is left.
+fn lose_power<O: Observer>(
+    simulator: &mut Simulator<(Measuring, O)>,
+    cut_at: Ns,
+) -> Result<PowerLoss, SimError> {
+    // Past the end of the trace, the cut finds the device at rest.
+    while simulator.next_event() <= cut_at && simulator.next_event() != Ns::MAX {
+        let next = simulator.next_event();
+        simulator.advance(next)?;
+    }
+    let state = simulator.cut_power();
+    let at = if cut_at == Ns::MAX { state.at } else { cut_at };
+    let recovery = simulator.observer().0.1.1.as_ref();
+    let found = recovery.and_then(Recovery::found).cloned().unwrap_or_default();
+    Ok(PowerLoss {
+        at_ns: at.0,
+        requests_lost: state.pending,
+        torn_pages: found.torn_pages,
+        torn_blocks: found.torn_blocks,
+        buffered_pages: state.buffered_pages,
+        flush_formula_ns: state.formula.0,
+        flush_ns: state.flush.0,
+        recovered_pages: found.pages,
+        lost_pages: found.lost,
+    })
 }
 
 /// Lets time pass until the request arrives and the queue has room for it, then submits it.
 #[inline]
-fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request) -> Result<(), SimError> {
+fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request, cut_at: Ns) -> Result<(), SimError> {
     simulator.check(request)?;
     while simulator.next_event() < request.arrival
         || simulator.next_event() == request.arrival && simulator.now() < request.arrival
@@ -96,7 +173,11 @@ fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request) -> Resul
     }
     while !simulator.has_room() {
         let next = simulator.next_event();
-        if next == planewise_model::Ns::MAX {
+        if next >= cut_at {
+            // It never gets in: the power goes first.
+            return Ok(());
+        }
+        if next == Ns::MAX {
             return simulator.drain();
         }
         simulator.advance(next)?;
@@ -106,13 +187,15 @@ fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request) -> Resul
 
 fn summarise<O: Observer>(
     config: &RunConfig,
-    simulator: &Simulator<(MetricsObserver, O)>,
+    simulator: &Simulator<(Measuring, O)>,
     counters: &Counters,
     trace: &str,
     status: Status,
 ) -> Result<RunResult, SimError> {
     let batches = (counters.write_batches_promoted, counters.write_batches);
-    let metrics = simulator.observer().0.metrics(simulator.now(), batches, simulator.wear());
+    let (metrics, (collections, _)) = &simulator.observer().0;
+    let gc = collections.metrics(simulator.now(), simulator.wear(), |pages| simulator.flush_time(pages));
+    let metrics = metrics.metrics(simulator.now(), batches, gc);
     let translation = &config.profile.translation;
     Ok(RunResult {
         labels: Labels {

@@ -109,6 +109,17 @@ impl Mapping {
         old
     }
 
+    /// Maps a logical page to a place that is no page of the flash: numbers behind the last one are slots of a buffer.
+    #[inline]
+    pub(crate) fn relocate(&mut self, lpn: Lpn, place: u32) {
+        self.logical_to_physical[lpn.0 as usize] = place + 1;
+    }
+
+    /// Notes that a physical page holds a copy of a logical page that is mapped elsewhere: nobody's valid data.
+    pub(crate) fn note_copy(&mut self, lpn: Lpn, ppn: Ppn) {
+        self.physical_to_logical[ppn.0 as usize] = lpn.0 + 1;
+    }
+
     /// Bytes of the tables.
     pub(crate) fn bytes(&self) -> u64 {
         4 * (self.logical_to_physical.len() + self.physical_to_logical.len()) as u64

@@ -8,20 +8,25 @@
 //! * reads of a buffered page are served by the buffer, writes are absorbed by it (4.1.2): `device/buffered.rs`;
 //! * segments return first in, first out, to idle chips round robin, only while no host request waits (4.2): the same.
 //!
-//! A collection nobody waits for has nobody to yield to: it moves its pages the traditional way, until somebody comes. The
-//! paper decides once, at the start; asking again before every move costs nothing and lets late requests in as well.
+//! A collection nobody waits for has nobody to yield to: under rule 1 it moves its pages the traditional way, until somebody
+//! comes. The paper decides once, at the start; asking again before every move lets late requests in as well. Its algorithm 1
+//! knows no rule 1: there every collection uses the buffer. `streams` of the profile chooses between the two.
 
 use super::{Collector, PlaneState, Scheme};
+use planewise_model::profile::StreamRule;
 
 pub(super) const SCHEME: Scheme = Scheme {
     name: "idle_chip",
     summary: "valid pages leave to a controller buffer, the chip is released after the erase, pages return to idle chips",
     bound: false,
-    build: |options| Box::new(IdleChip { threshold: options.threshold }),
+    build: |options| {
+        Box::new(IdleChip { threshold: options.threshold, all: options.streams == StreamRule::All })
+    },
 };
 
 struct IdleChip {
     threshold: f64,
+    all: bool,
 }
 
 impl Collector for IdleChip {
@@ -34,6 +39,6 @@ impl Collector for IdleChip {
     }
 
     fn opens_stream(&self, conflict: bool) -> bool {
-        conflict
+        conflict || self.all
     }
 }

@@ -154,6 +154,14 @@ impl HostQueue {
         queued
     }
 
+    /// Waiting requests with their slots, by slot.
+    pub(crate) fn waiting_requests(&self) -> impl Iterator<Item = (Slot, &QueuedRequest)> {
+        let slots = self.slots.iter().enumerate();
+        slots
+            .filter(|(_, queued)| queued.state == State::Waiting)
+            .map(|(slot, queued)| (Slot(slot as u32), queued))
+    }
+
     /// Grows the waiting request in `slot` by an adjacent one.
     pub(crate) fn absorb(&mut self, slot: Slot, sequence: u64, now: Ns, request: Request, pages: PageRange) {
         let queued = &mut self.slots[slot.index()];

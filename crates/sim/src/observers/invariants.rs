@@ -4,7 +4,7 @@
 //! Reads must be linearizable, page by page: a read may return a write only if that write was issued before the read
 //! completed, and no other write that completed before the read was issued had been issued after the first one completed.
 
-use super::{ArrayOperation, Completion, Observer, Origin};
+use super::{ArrayOperation, Collected, Completion, Observer, Origin, Work};
 use crate::host::{QueuedRequest, Slot};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use std::collections::{BTreeMap, HashMap};
@@ -129,6 +129,17 @@ impl Invariants {
     fn block_and_page(&self, ppn: Ppn) -> (u32, u32) {
         let pages = self.geometry.expect("the run was started").pages_per_block;
         (ppn.0 / pages, ppn.0 % pages)
+    }
+
+    /// A page is where `ppn` says from now on, and nowhere else.
+    fn becomes_current(&mut self, lpn: Lpn, ppn: Ppn) {
+        if let Some(old) = self.current.insert(lpn.0, ppn) {
+            let old_block = self.block_and_page(old).0;
+            *self.live_pages.entry(old_block).or_default() -= 1;
+        }
+        // Slots of the buffer are numbered behind the last page: their "blocks" are never erased.
+        let block = self.block_and_page(ppn).0;
+        *self.live_pages.entry(block).or_default() += 1;
     }
 
     fn serve(&mut self, slot: Slot, lpn: Lpn) {
@@ -269,16 +280,76 @@ impl Observer for Invariants {
                 );
                 version
             }
+            Origin::Buffer { from } => {
+                let held = self.contents.get(&from.0).copied();
+                self.check(
+                    "the buffer writes back the page that it holds",
+                    held.is_some_and(|held| held.0 == lpn),
+                    || format!("page {} from slot {} at {now}", lpn.0, from.0),
+                );
+                self.contents.insert(ppn.0, held.unwrap_or((lpn, INITIAL)));
+                return;
+            }
+            Origin::Replica { of } => {
+                let (owner, version) = self.contents.get(&of.0).copied().unwrap_or((lpn, INITIAL));
+                self.check("a replica is a copy of its page", owner == lpn, || {
+                    format!("page {} at {now}", lpn.0)
+                });
+                self.contents.insert(ppn.0, (lpn, version));
+                return;
+            }
         };
         if let Origin::Host(slot) = origin {
             self.serve(slot, lpn);
         }
         self.contents.insert(ppn.0, (lpn, version));
-        if let Some(old) = self.current.insert(lpn.0, ppn) {
-            let old_block = self.block_and_page(old).0;
-            *self.live_pages.entry(old_block).or_default() -= 1;
+        self.becomes_current(lpn, ppn);
+    }
+
+    fn page_buffered(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn) {
+        let (owner, version) = self.contents.get(&from.0).copied().unwrap_or((lpn, INITIAL));
+        let current = self.current.get(&lpn.0).copied();
+        let valid = owner == lpn && current.is_none_or(|current| current == from);
+        self.check("collection moves only valid pages", valid, || {
+            format!("page {} from {} to the buffer at {now}, current {current:?}", lpn.0, from.0)
+        });
+        let free = self.contents.insert(to.0, (lpn, version)).is_none();
+        self.check("a slot of the buffer holds one page", free, || format!("slot {} at {now}", to.0));
+        self.becomes_current(lpn, to);
+    }
+
+    fn page_absorbed(&mut self, now: Ns, slot: Slot, lpn: Lpn, at: Ppn) {
+        let held = self.contents.get(&at.0).map(|held| held.0);
+        self.check("the buffer absorbs writes of the pages that it holds", held == Some(lpn), || {
+            format!("page {} at {now}, the slot holds {held:?}", lpn.0)
+        });
+        let version = self.slot(slot).as_ref().map_or(INITIAL, |in_flight| in_flight.sequence + 1);
+        self.serve(slot, lpn);
+        self.contents.insert(at.0, (lpn, version));
+    }
+
+    fn write_back_end(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn, current: bool) {
+        let is_current = self.current.get(&lpn.0) == Some(&from);
+        self.check("a page has exactly one mapping, buffered or not", is_current == current, || {
+            format!("page {} written back at {now}: current {is_current}, said to be {current}", lpn.0)
+        });
+        self.contents.remove(&from.0);
+        if is_current {
+            self.becomes_current(lpn, to);
         }
-        *self.live_pages.entry(block).or_default() += 1;
+    }
+
+    fn erase_start(&mut self, now: Ns, block: u32) {
+        let live = self.live_pages.get(&block).copied().unwrap_or(0);
+        self.check("an erase starts only when no page of the block is valid", live == 0, || {
+            format!("block {block} with {live} valid pages at {now}")
+        });
+    }
+
+    fn collection_end(&mut self, now: Ns, executor: u32, what: &Collected) {
+        self.check("a collection ends after it began", what.began <= now, || {
+            format!("executor {executor}: began {}, ended {now}", what.began)
+        });
     }
 
     fn block_erase(&mut self, now: Ns, block: u32) {
@@ -293,7 +364,7 @@ impl Observer for Invariants {
         }
     }
 
-    fn channel_busy(&mut self, channel: u32, _executor: u32, from: Ns, to: Ns) {
+    fn channel_busy(&mut self, channel: u32, _executor: u32, from: Ns, to: Ns, _work: Work) {
         let free = self.channel_free[channel as usize];
         self.check("a channel carries one transfer at a time", from >= free && to >= from, || {
             format!("channel {channel} from {from}, busy until {free}")
@@ -308,7 +379,7 @@ impl Observer for Invariants {
         to: Ns,
         what: ArrayOperation,
         planes: u32,
-        _collection: bool,
+        _work: Work,
     ) {
         let free = self.array_free[executor as usize];
         self.check("a die runs one array operation at a time", from >= free && to >= from, || {
@@ -319,6 +390,14 @@ impl Observer for Invariants {
             format!("{planes} planes on executor {executor}")
         });
         self.array_free[executor as usize] = to;
+    }
+
+    fn array_suspended(&mut self, now: Ns, executor: u32, rest: Ns) {
+        let until = self.array_free[executor as usize];
+        self.check("only what runs is suspended", until >= now && until - now == rest, || {
+            format!("executor {executor} at {now}, busy until {until}, {rest} left")
+        });
+        self.array_free[executor as usize] = now;
     }
 
     fn operation_start(&mut self, now: Ns, executor: u32, _planes: u32) {
@@ -426,12 +505,12 @@ mod tests {
     #[test]
     fn overlapping_transfers_and_operations_are_found() {
         let mut channel = started();
-        channel.channel_busy(0, 0, Ns(0), Ns(10));
-        channel.channel_busy(0, 0, Ns(9), Ns(19));
+        channel.channel_busy(0, 0, Ns(0), Ns(10), Work::Host);
+        channel.channel_busy(0, 0, Ns(9), Ns(19), Work::Host);
         broken(&channel, "one transfer at a time");
         let mut array = started();
-        array.array_busy(0, Ns(0), Ns(10), ArrayOperation::Read, 1, false);
-        array.array_busy(0, Ns(9), Ns(19), ArrayOperation::Read, 1, false);
+        array.array_busy(0, Ns(0), Ns(10), ArrayOperation::Read, 1, Work::Host);
+        array.array_busy(0, Ns(9), Ns(19), ArrayOperation::Read, 1, Work::Host);
         broken(&array, "one array operation");
         let mut operation = started();
         operation.operation_start(Ns(0), 0, 1);

@@ -1,6 +1,6 @@
 //! The metrics of design section 4, gathered while the run goes on.
 
-use super::{ArrayOperation, Completion, Observer};
+use super::{ArrayOperation, Completion, Observer, Work};
 use crate::host::{QueuedRequest, Slot};
 use crate::results::{
     ConflictShares, DirectionMetrics, Distribution, FlashCounts, GcMetrics, Metrics, PrioritizedShares,
@@ -13,20 +13,20 @@ use planewise_model::{Geometry, Lpn, Ns, Ppn, Request};
 const LONGEST_NS: u64 = 10_000_000_000_000;
 
 /// A distribution in the making.
-struct Times {
+pub(super) struct Times {
     histogram: Histogram<u64>,
     sum: u128,
     max: u64,
 }
 
 impl Times {
-    fn new() -> Times {
+    pub(super) fn new() -> Times {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are valid");
         Times { histogram, sum: 0, max: 0 }
     }
 
     #[inline]
-    fn record(&mut self, time: Ns) {
+    pub(super) fn record(&mut self, time: Ns) {
         self.histogram.saturating_record(time.0);
         self.sum += u128::from(time.0);
         self.max = self.max.max(time.0);
@@ -51,7 +51,7 @@ impl Times {
             .collect()
     }
 
-    fn distribution(&self) -> Distribution {
+    pub(super) fn distribution(&self) -> Distribution {
         let cumulative = self.cumulative();
         let Some(&(_, count)) = cumulative.last() else { return Distribution::default() };
         let at = |quantile| cumulative[position(&cumulative, quantile)].0;
@@ -160,8 +160,13 @@ fn per_second(amount: u64, duration: Ns) -> f64 {
     if duration == Ns::ZERO { 0.0 } else { amount as f64 / duration.as_secs_f64() }
 }
 
-fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+pub(super) fn share(part: u64, whole: u64) -> f64 {
+    per(part, whole)
+}
+
+/// How much of one thing for each of another; 0 where there is none of that.
+pub(super) fn per(amount: u64, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { amount as f64 / count as f64 }
 }
 
 /// Busy time of one kind of unit: over the whole window, and while requests are pending.
@@ -206,9 +211,6 @@ pub(crate) struct MetricsObserver {
     plane_busy: Busy,
     channel_busy: Busy,
     flash: FlashCounts,
-    collections: u64,
-    moved: u64,
-    host_programs: u64,
     overtaking_reads: u64,
 }
 
@@ -235,9 +237,6 @@ impl MetricsObserver {
             plane_busy: Busy::default(),
             channel_busy: Busy::default(),
             flash: FlashCounts::default(),
-            collections: 0,
-            moved: 0,
-            host_programs: 0,
             overtaking_reads: 0,
         }
     }
@@ -272,7 +271,6 @@ impl MetricsObserver {
         self.plane_busy = Busy::default();
         self.channel_busy = Busy::default();
         self.flash = FlashCounts::default();
-        (self.collections, self.moved, self.host_programs) = (0, 0, 0);
         (self.submitted, self.merged, self.overtaking_reads) = (0, 0, 0);
     }
 
@@ -292,7 +290,7 @@ impl MetricsObserver {
     }
 
     /// The results. Batch counts, (promoted, all), are the scheduler's, of the same window.
-    pub(crate) fn metrics(&self, now: Ns, write_batches: (u64, u64), wear: (u32, u32)) -> Metrics {
+    pub(crate) fn metrics(&self, now: Ns, write_batches: (u64, u64), gc: GcMetrics) -> Metrics {
         let duration = now.saturating_sub(self.window_start);
         let active = self.active_clock(now);
         let geometry = self.geometry.expect("the run was started");
@@ -326,14 +324,7 @@ impl MetricsObserver {
                 write_batch_share: share(write_batches.0, write_batches.1),
             },
             flash: self.flash,
-            gc: GcMetrics {
-                collections: self.collections,
-                pages_moved: self.moved,
-                write_amplification: share(self.flash.programs, self.host_programs),
-                wear_spread: u64::from(wear.1 - wear.0),
-                erases: self.flash.erases,
-                ..GcMetrics::default()
-            },
+            gc,
             duration_ns: duration.0,
             mean_queue_depth: if duration == Ns::ZERO {
                 0.0
@@ -392,8 +383,8 @@ impl Observer for MetricsObserver {
     }
 
     #[inline]
-    fn page_program(&mut self, _now: Ns, origin: super::Origin, _lpn: Lpn, _ppn: Ppn) {
-        self.host_programs += u64::from(matches!(origin, super::Origin::Host(_)));
+    fn page_program(&mut self, _now: Ns, _origin: super::Origin, _lpn: Lpn, _ppn: Ppn) {
+        self.flash.programs += 1;
     }
 
     fn block_erase(&mut self, _now: Ns, _block: u32) {
@@ -401,7 +392,7 @@ impl Observer for MetricsObserver {
     }
 
     #[inline]
-    fn channel_busy(&mut self, _channel: u32, _executor: u32, from: Ns, to: Ns) {
+    fn channel_busy(&mut self, _channel: u32, _executor: u32, from: Ns, to: Ns, _work: Work) {
         // A transfer of the host lies inside the life of its request; one of a collection may outlive it by its own length.
         let active = if self.pending > 0 { to - from } else { Ns::ZERO };
         self.channel_busy.add(1, to - from, active);
@@ -415,16 +406,14 @@ impl Observer for MetricsObserver {
         _to: Ns,
         what: ArrayOperation,
         planes: u32,
-        _collection: bool,
+        _work: Work,
     ) {
         let pages = u64::from(planes);
         match what {
             ArrayOperation::Read => self.flash.reads += pages,
-            ArrayOperation::Program => self.flash.programs += pages,
-            ArrayOperation::Erase => {}
+            ArrayOperation::Program | ArrayOperation::Erase => {}
             ArrayOperation::Copyback => {
                 self.flash.reads += pages;
-                self.flash.programs += pages;
                 self.flash.copybacks += pages;
             }
         }
@@ -457,10 +446,5 @@ impl Observer for MetricsObserver {
         if chip.0 == 0 {
             self.chip_busy.add(1, now - chip.1, clock - chip.2);
         }
-    }
-
-    fn collected(&mut self, _now: Ns, _plane: u32, moved: u32) {
-        self.collections += 1;
-        self.moved += u64::from(moved);
     }
 }

@@ -1,7 +1,7 @@
 //! Timeline of flash operations as Chrome trace-event JSON, which the Perfetto viewer opens: one track per channel and per
 //! die (per chip where dies do not interleave).
 
-use super::{ArrayOperation, Observer};
+use super::{ArrayOperation, Observer, Work};
 use planewise_model::{Geometry, Ns};
 use std::io::{self, Write};
 
@@ -14,12 +14,23 @@ pub struct Timeline<W: Write> {
     /// Events written; no more than `limit` are.
     events: u64,
     limit: u64,
+    /// By executor: its last array operation, not written yet because it may still be suspended.
+    last: Vec<Option<Slice>>,
+}
+
+/// An array operation.
+#[derive(Clone, Copy)]
+struct Slice {
+    name: &'static str,
+    from: Ns,
+    to: Ns,
+    planes: u32,
 }
 
 impl<W: Write> Timeline<W> {
     /// A timeline of at most `limit` operations: viewers get slow past a few million.
     pub fn new(out: W, limit: u64) -> Timeline<W> {
-        Timeline { out, executors: 0, channels: 0, error: None, events: 0, limit }
+        Timeline { out, executors: 0, channels: 0, error: None, events: 0, limit, last: Vec::new() }
     }
 
     fn line(&mut self, text: std::fmt::Arguments<'_>) {
@@ -41,11 +52,20 @@ impl<W: Write> Timeline<W> {
         ));
     }
 
+    fn write_last(&mut self, executor: u32) {
+        if let Some(slice) = self.last[executor as usize].take() {
+            self.slice(DIES, executor, slice.name, slice.from, slice.to, slice.planes);
+        }
+    }
+
     /// Ends the document and returns the sink and the number of operations written.
     ///
     /// # Errors
     /// The first error of writing.
     pub fn finish(mut self) -> io::Result<(W, u64)> {
+        for executor in 0..self.executors {
+            self.write_last(executor);
+        }
         self.line(format_args!("\n]}}\n"));
         match self.error {
             Some(error) => Err(error),
@@ -65,6 +85,7 @@ const DIES: u32 = 2;
 impl<W: Write> Observer for Timeline<W> {
     fn start(&mut self, geometry: &Geometry, executors: u32) {
         (self.executors, self.channels) = (executors, geometry.channels);
+        self.last = vec![None; executors as usize];
         self.line(format_args!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n"));
         self.line(format_args!("{{\"ph\":\"M\",\"pid\":{CHANNELS},\"name\":\"process_name\",\"args\":{{\"name\":\"channels\"}}}},\n"));
         self.line(format_args!(
@@ -90,27 +111,27 @@ impl<W: Write> Observer for Timeline<W> {
         }
     }
 
-    fn channel_busy(&mut self, channel: u32, _executor: u32, from: Ns, to: Ns) {
+    fn channel_busy(&mut self, channel: u32, _executor: u32, from: Ns, to: Ns, _work: Work) {
         self.slice(CHANNELS, channel, "transfer", from, to, 1);
     }
 
-    fn array_busy(
-        &mut self,
-        executor: u32,
-        from: Ns,
-        to: Ns,
-        what: ArrayOperation,
-        planes: u32,
-        collection: bool,
-    ) {
-        let name = match (what, collection) {
-            (ArrayOperation::Read, false) => "read",
-            (ArrayOperation::Program, false) => "program",
-            (ArrayOperation::Read, true) => "collection: read",
-            (ArrayOperation::Program, true) => "collection: program",
+    fn array_busy(&mut self, executor: u32, from: Ns, to: Ns, what: ArrayOperation, planes: u32, work: Work) {
+        let name = match (what, work) {
+            (ArrayOperation::Read, Work::Host) => "read",
+            (ArrayOperation::Program, Work::Host) => "program",
+            (ArrayOperation::Read, _) => "collection: read",
+            (ArrayOperation::Program, Work::Collection) => "collection: program",
+            (ArrayOperation::Program, Work::Background) => "background: program",
             (ArrayOperation::Copyback, _) => "collection: copyback",
             (ArrayOperation::Erase, _) => "collection: erase",
         };
-        self.slice(DIES, executor, name, from, to, planes);
+        self.write_last(executor);
+        self.last[executor as usize] = Some(Slice { name, from, to, planes });
+    }
+
+    fn array_suspended(&mut self, now: Ns, executor: u32, _rest: Ns) {
+        if let Some(slice) = &mut self.last[executor as usize] {
+            slice.to = now;
+        }
     }
 }

@@ -1,7 +1,9 @@
 //! Devices and runs that the tests of the engine share.
 #![allow(dead_code)]
 
-use planewise_model::profile::{AdvancedCommands, Collection, Interface, PageLatency, Profile, Timing, Translation};
+use planewise_model::profile::{
+    AdvancedCommands, Collection, Interface, PageLatency, Profile, StreamRule, Timing, Translation,
+};
 use planewise_model::{Direction, Geometry, Lsn, Ns, Request};
 use planewise_sim::observers::Completion;
 use planewise_sim::observers::invariants::Invariants;
@@ -49,6 +51,7 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             floor: 0.0,
             ahead: 0.06,
             hot_cold_separation: false,
+            streams: StreamRule::Conflict,
             buffer_pages: 128,
             buffer_read_ns: 50,
             replica_pages: 128,

@@ -1,0 +1,254 @@
+//! What idle chips do while no host request waits: they take pages back from the buffer, take replicas, and are collected
+//! ahead of need.
+//!
+//! Idle chips are found round robin by the chips' state (GC paper, section 4.2.1): a chip is idle when it runs nothing and
+//! nothing waits for it. Where allocation is static a page must stay on its plane, so it returns there once its chip is idle.
+
+use super::execute::{BackgroundSource, BackgroundWrite, Phase};
+use super::{Context, Device};
+use crate::error::SimError;
+use crate::ftl::{NONE, Stream};
+use crate::observers::{Cause, Observer, Origin};
+use planewise_model::{Lpn, Ns, Ppn};
+
+impl Device {
+    /// Whether there is anything that idle chips could do.
+    #[inline]
+    pub(crate) fn has_background_work(&self) -> bool {
+        self.buffer.next().is_some() || self.replicas.next_wanted().is_some() || !self.ahead.is_empty()
+    }
+
+    /// Gives idle chips something to do. Called when no host request waits; `at_rest`: none is outstanding either.
+    ///
+    /// # Errors
+    /// Free space exhausted.
+    pub(crate) fn start_background_work<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        at_rest: bool,
+    ) -> Result<(), SimError> {
+        self.write_back(context);
+        self.replicate(context);
+        if at_rest { self.collect_ahead(context) } else { Ok(()) }
+    }
+
+    fn is_idle(&self, executor: u32) -> bool {
+        let state = &self.executors[executor as usize];
+        state.phase == Phase::Idle
+            && state.collection.is_none()
+            && !state.wants_collection
+            && state.waiting.iter().all(super::transaction::List::is_empty)
+    }
+
+    /// Segments first in, first out, each page to the next idle chip.
+    fn write_back<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        while let Some((slot, lpn)) = self.buffer.next() {
+            let Some(plane) = self.idle_plane_for(lpn, NONE) else { return };
+            self.buffer.begin_write_back();
+            let from = BackgroundSource::Buffer(slot);
+            let origin = Origin::Buffer { from: self.page_of_slot(slot) };
+            self.start_background_write(context, lpn, plane, from, origin);
+        }
+    }
+
+    /// Replicas go to any idle chip but that of the page itself.
+    fn replicate<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        while let Some(lpn) = self.replicas.next_wanted() {
+            let ppn = self.mapping.physical(lpn);
+            if ppn < self.flash_pages() {
+                let home = self.load.executor_of(self.planes.plane_of(Ppn(ppn)));
+                let Some(plane) = self.idle_plane_apart_from(home) else { return };
+                let of = Ppn(ppn);
+                self.start_background_write(
+                    context,
+                    lpn,
+                    plane,
+                    BackgroundSource::Original(of),
+                    Origin::Replica { of },
+                );
+            }
+            self.replicas.take_wanted();
+        }
+    }
+
+    /// The host read a page: it may be worth a replica.
+    pub(super) fn note_read(&mut self, lpn: Lpn) {
+        let ppn = self.mapping.physical(lpn);
+        if ppn < self.flash_pages() && self.replicas.note_read(lpn) {
+            let plane = self.planes.plane_of(Ppn(ppn));
+            if self.collector.replicates(self.plane_state(plane)) {
+                self.replicas.want(lpn);
+            }
+        }
+    }
+
+    fn idle_plane_for(&mut self, lpn: Lpn, apart: u32) -> Option<u32> {
+        if self.static_allocation {
+            let plane = self.stripe[lpn.0 as usize % self.stripe.len()];
+            let executor = self.load.executor_of(plane);
+            return (self.is_idle(executor) && self.can_program(plane)).then_some(plane);
+        }
+        self.idle_plane_apart_from(apart)
+    }
+
+    /// The plane with most free pages of the next idle chip that can take a page.
+    fn idle_plane_apart_from(&mut self, home: u32) -> Option<u32> {
+        let executors = self.executors.len() as u32;
+        let most = self.geometry.pages_per_plane() - 2 * self.geometry.pages_per_block;
+        for step in 0..executors {
+            let executor = (self.next_idle + step) % executors;
+            if executor == home || !self.is_idle(executor) {
+                continue;
+            }
+            let plane = self
+                .load
+                .planes_of(executor)
+                .filter(|&plane| self.planes.valid_total(plane) < most && self.can_program(plane))
+                .max_by_key(|&plane| (self.planes.free_pages(plane), std::cmp::Reverse(plane)));
+            if plane.is_some() {
+                self.next_idle = (executor + 1) % executors;
+                return plane;
+            }
+        }
+        None
+    }
+
+    fn start_background_write<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        lpn: Lpn,
+        plane: u32,
+        from: BackgroundSource,
+        origin: Origin,
+    ) {
+        let executor = self.load.executor_of(plane);
+        let to = self.planes.program(plane, Stream::Collection).expect("the plane was asked for a page");
+        context.observer.operation_start(context.now, executor, 1);
+        context.observer.page_program(context.now, origin, lpn, to);
+        self.load.add(plane);
+        self.in_background += 1;
+        let state = &mut self.executors[executor as usize];
+        state.background = Some(BackgroundWrite { lpn, to, from });
+        state.group_planes = 1;
+        let hold = Ns(self.timing.command_ns) + self.page_transfer;
+        let program = self.timing.program_ns.of_page(self.planes.offset_of(to).1);
+        self.note_space_used(executor, plane);
+        self.ask_channel(context, executor, Phase::Background, hold, program);
+    }
+
+    /// The program of a page from elsewhere ended.
+    pub(super) fn background_write_ended<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+    ) {
+        let done =
+            self.executors[executor as usize].background.take().expect("a background write is under way");
+        let BackgroundWrite { lpn, to, from } = done;
+        match from {
+            BackgroundSource::Buffer(slot) => {
+                let page = self.page_of_slot(slot);
+                let current = self.mapping.physical(lpn) == page.0;
+                if current {
+                    self.mapping.map(lpn, to);
+                } else {
+                    // The host wrote the page meanwhile. If that program is still under way, this is the page it replaces.
+                    self.mapping.note_copy(lpn, to);
+                    self.planes.invalidate(to);
+                    self.replaced_page_moved(page.0, to.0);
+                }
+                self.buffer.end_write_back(slot);
+                context.observer.write_back_end(context.now, lpn, page, to, current);
+            }
+            BackgroundSource::Original(of) => {
+                // A replica is nobody's valid page: collection erases it without moving it.
+                self.mapping.note_copy(lpn, to);
+                self.planes.invalidate(to);
+                if self.mapping.physical(lpn) == of.0 {
+                    if let Some(evicted) = self.replicas.insert(lpn, to) {
+                        context.observer.replica_dropped(context.now, evicted, false);
+                    }
+                }
+            }
+        }
+        self.in_background -= 1;
+        self.load.remove(self.planes.plane_of(to));
+        self.end_operation(context, executor);
+    }
+
+    /// Before a block is erased, the replicas in it are forgotten.
+    pub(super) fn drop_replicas_in<O: Observer>(&mut self, context: &mut Context<'_, O>, first: u32) {
+        if !self.collector.keeps_replicas() {
+            return;
+        }
+        let owners: Vec<(Lpn, Ppn)> = self.owners_in(first).collect();
+        for (lpn, ppn) in owners {
+            if self.replicas.find(lpn) == Some(ppn) {
+                self.replicas.remove(lpn);
+                context.observer.replica_dropped(context.now, lpn, false);
+            }
+        }
+    }
+
+    /// Reads that wait at an executor whose collection begins go to replicas, where there are any.
+    pub(super) fn redirect_waiting_reads(&mut self, executor: u32) {
+        let list = planewise_model::Direction::Read.index();
+        let (mut previous, mut index) =
+            (super::transaction::NIL, self.executors[executor as usize].waiting[list].head);
+        while index != super::transaction::NIL {
+            let next = self.transactions[index].next;
+            let plane = self.transactions[index].plane;
+            match self.place(self.transactions[index].lpn) {
+                Some((_, elsewhere)) if self.load.executor_of(elsewhere) != executor => {
+                    self.executors[executor as usize].waiting[list]
+                        .remove_after(&mut self.transactions, previous);
+                    self.load.remove(plane);
+                    self.transactions[index].plane = elsewhere;
+                    self.enqueue(index);
+                }
+                _ => previous = index,
+            }
+            index = next;
+        }
+    }
+
+    pub(super) fn note_may_collect_ahead(&mut self, executor: u32) {
+        if !std::mem::replace(&mut self.may_collect_ahead[executor as usize], true) {
+            self.ahead.push_back(executor);
+        }
+    }
+
+    /// Collects idle chips while the host is at rest: no more than an eighth of them at a time, so that who comes next finds
+    /// most of them free.
+    fn collect_ahead<O: Observer>(&mut self, context: &mut Context<'_, O>) -> Result<(), SimError> {
+        let most = (self.executors.len() as u32 / 8).max(1);
+        for _ in 0..self.ahead.len() {
+            if self.collecting_ahead >= most {
+                break;
+            }
+            let Some(executor) = self.ahead.pop_front() else { break };
+            if !self.is_idle(executor) {
+                self.ahead.push_back(executor);
+                continue;
+            }
+            self.may_collect_ahead[executor as usize] = false;
+            let best = self
+                .load
+                .planes_of(executor)
+                .filter_map(|plane| {
+                    let valid = self.planes.cheapest_victim_valid(plane)?;
+                    let share = f64::from(valid) / f64::from(self.geometry.pages_per_block);
+                    let worth = self.collector.should_start_ahead(self.plane_state(plane), share);
+                    worth.then_some((self.planes.free_pages(plane), plane))
+                })
+                .min();
+            if let Some((_, plane)) = best
+                && let Some(victim) = self.planes.pick_victim(plane)
+            {
+                self.begin_collection(context, executor, plane, victim, Cause::Ahead)?;
+                self.collection_step(context, executor)?;
+            }
+        }
+        Ok(())
+    }
+}

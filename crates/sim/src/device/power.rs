@@ -1,0 +1,53 @@
+//! The power cut: what the capacitor has to bring to flash, and how long that takes (GC paper, section 5.2.2).
+
+use super::Device;
+use planewise_model::{Lpn, Ns, Ppn};
+
+/// What a flush of the valid page buffer takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flush {
+    /// Formula (1) as printed: it rounds the pages of each chip down, so that fewer pages than chips take no program at all.
+    pub(crate) formula: Ns,
+    /// The same with the fullest chip's pages, rounding up: what the formula means, and the least that a device takes.
+    pub(crate) at_least: Ns,
+}
+
+impl Device {
+    /// Time to flush a number of buffered pages over all chips in parallel:
+    /// N · T(DRAM read) + ⌊N / chips⌋ · (T(transfer) + T(program)).
+    pub(crate) fn flush_time(&self, pages: u32) -> Flush {
+        let chips = self.geometry.chips();
+        let program = self.timing.program_ns.of_page(0) + self.page_transfer;
+        let read = self.buffer_read.0 * u64::from(pages);
+        let rounds = |rounds: u32| Ns(read + u64::from(rounds) * program.0);
+        Flush { formula: rounds(pages / chips), at_least: rounds(pages.div_ceil(chips)) }
+    }
+
+    /// What the capacitor must flush: the slots in use, as page numbers behind the last page of the flash, and their pages.
+    pub(crate) fn buffered_pages(&self) -> Vec<(Ppn, Lpn)> {
+        self.buffer.pages().map(|(slot, lpn)| (self.page_of_slot(slot), lpn)).collect()
+    }
+
+    /// How long the flush takes with channels that carry one page at a time: each chip programs its share one after the
+    /// other, chips of a channel get their pages in turn.
+    pub(crate) fn simulated_flush(&self, pages: u32) -> Ns {
+        let chips = self.geometry.chips();
+        let per_channel = self.geometry.chips_per_channel;
+        let program = self.timing.program_ns.of_page(0);
+        let mut channel_free = vec![Ns::ZERO; self.geometry.channels as usize];
+        let mut chip_free = vec![Ns::ZERO; chips as usize];
+        let mut end = Ns::ZERO;
+        for page in 0..pages {
+            // Round robin over channels first, as write-backs go.
+            let channel = page % self.geometry.channels;
+            let chip = channel * per_channel + page / self.geometry.channels % per_channel;
+            let read = Ns(self.buffer_read.0 * u64::from(page + 1));
+            let start = read.max(channel_free[channel as usize]).max(chip_free[chip as usize]);
+            let sent = start + Ns(self.timing.command_ns) + self.page_transfer;
+            channel_free[channel as usize] = sent;
+            chip_free[chip as usize] = sent + program;
+            end = end.max(sent + program);
+        }
+        end
+    }
+}

@@ -1,0 +1,381 @@
+//! The metrics of garbage collection (`metrics.gc` of the results), gathered while the run goes on.
+
+use super::metrics::{Times, per, share};
+use super::{ArrayOperation, Cause, Collected, Completion, Meeting, Observer, Origin, Work};
+use crate::host::{QueuedRequest, Slot};
+use crate::results::{BufferMetrics, GcConflicts, GcCost, GcMetrics, ReplicaMetrics};
+use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
+
+/// What a request in the I/O queue met so far, by [`Meeting`].
+#[derive(Clone, Copy, Default)]
+struct Met([bool; 3]);
+
+/// Sums over the measured window.
+#[derive(Default)]
+struct Sums {
+    requests: u64,
+    host_programs: u64,
+    programs: u64,
+    erases: u64,
+    collections: u64,
+    wear_collections: u64,
+    idle_collections: u64,
+    moved: u64,
+    buffered: u64,
+    span: u128,
+    read: u128,
+    transfer: u128,
+    program: u128,
+    erase: u128,
+    elsewhere: u128,
+    reads_met: u64,
+    writes_met: u64,
+    new: u64,
+    avoided: u64,
+    read_latency: u128,
+    write_latency: u128,
+    suspensions: u64,
+    reads_served: u64,
+    writes_absorbed: u64,
+    written_back: u64,
+    residency: u128,
+    residency_max: Ns,
+    /// Integral of the pages in the buffer over time, and the most.
+    occupancy: u128,
+    occupancy_max: u32,
+    replicas: ReplicaMetrics,
+    /// Time in which a collection ran and a request waited, and the idle chips during it, summed.
+    contended: u128,
+    idle_chips: u128,
+}
+
+/// Gathers everything about garbage collection.
+pub(crate) struct CollectionMetrics {
+    warm_up: u64,
+    measuring: bool,
+    window_start: Ns,
+    pages: u32,
+    chips: u32,
+    executors_per_chip: u32,
+    busy_executors: Vec<u32>,
+    busy_chips: u32,
+    /// Requests in the I/O queue, and those of them that wait.
+    pending: u32,
+    waiting: u32,
+    collecting: u32,
+    /// Until when the integrals are summed.
+    summed: Ns,
+    met: Vec<Met>,
+    /// By slot of the buffer: since when it holds a page.
+    since: Vec<Ns>,
+    held: u32,
+    live_replicas: u32,
+    /// By executor: for whom the last array operation is, and which.
+    running: Vec<(Work, ArrayOperation)>,
+    latency: Times,
+    sums: Sums,
+}
+
+impl CollectionMetrics {
+    pub(crate) fn new(warm_up: u64) -> CollectionMetrics {
+        CollectionMetrics {
+            warm_up,
+            measuring: warm_up == 0,
+            window_start: Ns::ZERO,
+            pages: 0,
+            chips: 0,
+            executors_per_chip: 1,
+            busy_executors: Vec::new(),
+            busy_chips: 0,
+            pending: 0,
+            waiting: 0,
+            collecting: 0,
+            summed: Ns::ZERO,
+            met: Vec::new(),
+            since: Vec::new(),
+            held: 0,
+            live_replicas: 0,
+            running: Vec::new(),
+            latency: Times::new(),
+            sums: Sums::default(),
+        }
+    }
+
+    /// Sums the integrals up to now: before anything that they depend on changes.
+    #[inline]
+    fn pass_time(&mut self, now: Ns) {
+        if self.collecting > 0 || self.held > 0 {
+            let passed = u128::from((now - self.summed).0);
+            self.sums.occupancy += passed * u128::from(self.held);
+            if self.collecting > 0 && self.waiting > 0 {
+                self.sums.contended += passed;
+                self.sums.idle_chips += passed * u128::from(self.chips - self.busy_chips);
+            }
+        }
+        self.summed = now;
+    }
+
+    fn arrives(&mut self, now: Ns, sequence: u64) {
+        self.pass_time(now);
+        if !self.measuring && sequence >= self.warm_up {
+            self.measuring = true;
+            self.window_start = now;
+            self.sums = Sums { occupancy_max: self.held, ..Sums::default() };
+            self.sums.replicas.most = self.live_replicas;
+            self.latency = Times::new();
+        }
+        self.sums.requests += 1;
+        self.pending += 1;
+    }
+
+    /// Where the array time of an operation is summed.
+    fn array_time(&mut self, what: ArrayOperation, work: Work) -> &mut u128 {
+        match (work, what) {
+            (Work::Background, _) => &mut self.sums.elsewhere,
+            (_, ArrayOperation::Read) => &mut self.sums.read,
+            (_, ArrayOperation::Erase) => &mut self.sums.erase,
+            // A copyback reads and programs in one: the program is by far the longer.
+            (_, ArrayOperation::Program | ArrayOperation::Copyback) => &mut self.sums.program,
+        }
+    }
+
+    /// The results. `flush` gives the time to flush a number of pages: as printed, and rounding up.
+    pub(crate) fn metrics(&self, now: Ns, wear: (u32, u32), flush: impl Fn(u32) -> (Ns, Ns)) -> GcMetrics {
+        let sums = &self.sums;
+        let mean = |sum: u128, count: u64| if count == 0 { 0.0 } else { sum as f64 / count as f64 };
+        let cost = |sum: u128| mean(sum, sums.collections);
+        let pages_moved = sums.moved + sums.buffered;
+        let total = sums.read + sums.transfer + sums.program + sums.erase;
+        let met = sums.reads_met + sums.writes_met;
+        let (flush_formula, flush) = flush(sums.occupancy_max);
+        let window = now.saturating_sub(self.window_start);
+        GcMetrics {
+            collections: sums.collections,
+            wear_collections: sums.wear_collections,
+            erases: sums.erases,
+            idle_share: share(sums.idle_collections, sums.collections),
+            idle_chip_share: if sums.contended == 0 {
+                0.0
+            } else {
+                sums.idle_chips as f64 / (sums.contended as f64 * f64::from(self.chips))
+            },
+            host_pages_per_collection: per(sums.host_programs, sums.collections),
+            moved_per_collection: per(pages_moved, sums.collections),
+            pages_moved,
+            pages_buffered: sums.buffered,
+            buffered_share: share(sums.buffered, pages_moved),
+            write_amplification: per(sums.programs, sums.host_programs),
+            wear_spread: u64::from(wear.1 - wear.0),
+            cost: GcCost {
+                read_ns: cost(sums.read),
+                transfer_ns: cost(sums.transfer),
+                program_ns: cost(sums.program),
+                erase_ns: cost(sums.erase),
+                total_ns: cost(total),
+                elsewhere_ns: cost(sums.elsewhere),
+                span_ns: cost(sums.span),
+            },
+            conflicts: GcConflicts {
+                reads: sums.reads_met,
+                writes: sums.writes_met,
+                new: sums.new,
+                avoided: sums.avoided,
+                share: share(met, sums.requests),
+                read_latency_ns_mean: mean(sums.read_latency, sums.reads_met),
+                write_latency_ns_mean: mean(sums.write_latency, sums.writes_met),
+                latency_ns: self.latency.distribution(),
+            },
+            buffer: BufferMetrics {
+                reads_served: sums.reads_served,
+                writes_absorbed: sums.writes_absorbed,
+                written_back: sums.written_back,
+                residency_ns_mean: mean(sums.residency, sums.written_back),
+                residency_ns_max: sums.residency_max.0,
+                occupancy_mean: if window == Ns::ZERO {
+                    0.0
+                } else {
+                    sums.occupancy as f64 / window.0 as f64
+                },
+                occupancy_max: sums.occupancy_max,
+                flush_formula_ns: flush_formula.0,
+                flush_ns: flush.0,
+            },
+            replicas: sums.replicas,
+            suspensions: sums.suspensions,
+            power_loss: None,
+        }
+    }
+}
+
+impl Observer for CollectionMetrics {
+    fn start(&mut self, geometry: &Geometry, executors: u32) {
+        self.pages = geometry.pages();
+        self.chips = geometry.chips();
+        self.executors_per_chip = executors / geometry.chips();
+        self.busy_executors = vec![0; geometry.chips() as usize];
+        self.running = vec![(Work::Host, ArrayOperation::Read); executors as usize];
+    }
+
+    #[inline]
+    fn enter(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
+        self.arrives(now, request.sequence);
+        self.waiting += 1;
+        if self.met.len() <= slot.index() {
+            self.met.resize(slot.index() + 1, Met::default());
+        }
+        self.met[slot.index()] = Met::default();
+    }
+
+    fn merge(&mut self, now: Ns, _slot: Slot, sequence: u64, _request: &Request) {
+        self.arrives(now, sequence);
+    }
+
+    #[inline]
+    fn issue(&mut self, now: Ns, _slot: Slot, _request: &QueuedRequest, _overtakes: bool) {
+        self.pass_time(now);
+        self.waiting -= 1;
+    }
+
+    #[inline]
+    fn complete(&mut self, slot: Slot, completion: &Completion) {
+        self.pending -= 1;
+        if completion.sequence < self.warm_up {
+            return;
+        }
+        let Met([collection, background, released]) = self.met[slot.index()];
+        self.sums.new += u64::from(background && !collection);
+        self.sums.avoided += u64::from(released && !collection);
+        if collection {
+            let latency = completion.completed - completion.request.arrival;
+            self.latency.record(latency);
+            let (count, sum) = match completion.request.direction {
+                Direction::Read => (&mut self.sums.reads_met, &mut self.sums.read_latency),
+                Direction::Write => (&mut self.sums.writes_met, &mut self.sums.write_latency),
+            };
+            *count += 1;
+            *sum += u128::from(latency.0);
+        }
+    }
+
+    #[inline]
+    fn page_read(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, ppn: Ppn, _modify: bool) {
+        self.sums.reads_served += u64::from(ppn.0 >= self.pages && ppn.0 != u32::MAX);
+    }
+
+    #[inline]
+    fn page_program(&mut self, _now: Ns, origin: Origin, _lpn: Lpn, _ppn: Ppn) {
+        self.sums.programs += 1;
+        self.sums.host_programs += u64::from(matches!(origin, Origin::Host(_)));
+        if matches!(origin, Origin::Replica { .. }) {
+            self.sums.replicas.created += 1;
+            self.live_replicas += 1;
+            self.sums.replicas.most = self.sums.replicas.most.max(self.live_replicas);
+        }
+    }
+
+    fn page_buffered(&mut self, now: Ns, _lpn: Lpn, _from: Ppn, to: Ppn) {
+        self.pass_time(now);
+        let slot = (to.0 - self.pages) as usize;
+        if self.since.len() <= slot {
+            self.since.resize(slot + 1, Ns::ZERO);
+        }
+        self.since[slot] = now;
+        self.held += 1;
+        self.sums.occupancy_max = self.sums.occupancy_max.max(self.held);
+    }
+
+    fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {
+        self.sums.writes_absorbed += 1;
+    }
+
+    fn write_back_end(&mut self, now: Ns, _lpn: Lpn, from: Ppn, _to: Ppn, _current: bool) {
+        self.pass_time(now);
+        self.held -= 1;
+        let stayed = now - self.since[(from.0 - self.pages) as usize];
+        self.sums.written_back += 1;
+        self.sums.residency += u128::from(stayed.0);
+        self.sums.residency_max = self.sums.residency_max.max(stayed);
+    }
+
+    fn replica_dropped(&mut self, _now: Ns, _lpn: Lpn, written: bool) {
+        self.live_replicas -= 1;
+        self.sums.replicas.dropped_on_write += u64::from(written);
+        self.sums.replicas.dropped_for_space += u64::from(!written);
+    }
+
+    fn block_erase(&mut self, _now: Ns, _block: u32) {
+        self.sums.erases += 1;
+    }
+
+    #[inline]
+    fn channel_busy(&mut self, _channel: u32, _executor: u32, from: Ns, to: Ns, work: Work) {
+        match work {
+            Work::Host => {}
+            Work::Collection => self.sums.transfer += u128::from((to - from).0),
+            Work::Background => self.sums.elsewhere += u128::from((to - from).0),
+        }
+    }
+
+    #[inline]
+    fn array_busy(
+        &mut self,
+        executor: u32,
+        from: Ns,
+        to: Ns,
+        what: ArrayOperation,
+        _planes: u32,
+        work: Work,
+    ) {
+        if work != Work::Host {
+            self.running[executor as usize] = (work, what);
+            *self.array_time(what, work) += u128::from((to - from).0);
+        }
+    }
+
+    fn array_suspended(&mut self, _now: Ns, executor: u32, rest: Ns) {
+        let (work, what) = self.running[executor as usize];
+        *self.array_time(what, work) -= u128::from(rest.0);
+        self.sums.suspensions += 1;
+    }
+
+    #[inline]
+    fn operation_start(&mut self, now: Ns, executor: u32, _planes: u32) {
+        self.pass_time(now);
+        let busy = &mut self.busy_executors[(executor / self.executors_per_chip) as usize];
+        *busy += 1;
+        self.busy_chips += u32::from(*busy == 1);
+    }
+
+    #[inline]
+    fn operation_end(&mut self, now: Ns, executor: u32, _planes: u32) {
+        self.pass_time(now);
+        let busy = &mut self.busy_executors[(executor / self.executors_per_chip) as usize];
+        *busy -= 1;
+        self.busy_chips -= u32::from(*busy == 0);
+    }
+
+    fn collection_start(&mut self, now: Ns, _executor: u32, _cause: Cause) {
+        self.pass_time(now);
+        self.collecting += 1;
+        self.sums.idle_collections += u64::from(self.pending == 0);
+    }
+
+    fn collection_end(&mut self, now: Ns, _executor: u32, what: &Collected) {
+        self.pass_time(now);
+        self.collecting -= 1;
+        self.sums.collections += 1;
+        self.sums.wear_collections += u64::from(what.cause == Cause::Wear);
+        self.sums.moved += u64::from(what.moved);
+        self.sums.buffered += u64::from(what.buffered);
+        self.sums.span += u128::from((now - what.began).0);
+    }
+
+    fn meets(&mut self, _now: Ns, slot: Slot, meeting: Meeting) {
+        let which = match meeting {
+            Meeting::Collection => 0,
+            Meeting::Background => 1,
+            Meeting::Released => 2,
+        };
+        self.met[slot.index()].0[which] = true;
+    }
+}
