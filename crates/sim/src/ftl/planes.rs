@@ -3,7 +3,7 @@
 //! A block is free, *open* (being written) or *closed* (all pages programmed: it may be collected).
 
 use crate::gc::victims::{self, FREE, PlaneBlocks, PlaneShape, Victims};
-use crate::wear::{self, FreeBlocks};
+use crate::wear::{self, ColdBlocks, FreeBlocks};
 use planewise_model::{Geometry, Ppn};
 
 /// No block.
@@ -40,6 +40,8 @@ struct OpenBlock {
 const HOST: usize = 0;
 /// Only where hot and cold data are kept apart; collection writes with the host otherwise.
 const COLLECTION: usize = 1;
+/// Only where wear levelling moves cold data.
+const COLD: usize = 2;
 
 /// Counts of one plane, side by side: an overwrite needs several.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +54,8 @@ struct Counts {
     erases: u32,
     /// Valid counts below this are told to the policy of victim selection.
     bar: u16,
+    /// What collection writes is cold data on the move.
+    moving_cold: bool,
 }
 
 pub(crate) struct Planes {
@@ -64,6 +68,8 @@ pub(crate) struct Planes {
     free: Vec<FreeBlocks>,
     counts: Vec<Counts>,
     victims: Vec<Box<dyn Victims>>,
+    /// Empty where wear levelling moves no cold data.
+    cold: Vec<ColdBlocks>,
     hot_cold_separation: bool,
     pages_per_block: Divisor,
     blocks_per_plane: Divisor,
@@ -110,10 +116,20 @@ impl Planes {
             open: vec![[none; 3]; planes.len()],
             free: planes.clone().map(|_| policies.wear.free_blocks(geometry.blocks_per_plane)).collect(),
             counts: vec![
-                Counts { valid: 0, free_pages: geometry.pages_per_plane(), erases: 0, bar: 0 };
+                Counts {
+                    valid: 0,
+                    free_pages: geometry.pages_per_plane(),
+                    erases: 0,
+                    bar: 0,
+                    moving_cold: false
+                };
                 planes.len()
             ],
             victims: planes.clone().map(victims).collect(),
+            cold: planes
+                .clone()
+                .filter_map(|_| policies.wear.cold_blocks(geometry.blocks_per_plane))
+                .collect(),
             hot_cold_separation: policies.hot_cold_separation,
             pages_per_block: Divisor::new(geometry.pages_per_block),
             blocks_per_plane: Divisor::new(geometry.blocks_per_plane),
@@ -163,7 +179,9 @@ impl Planes {
 
     /// Opens a free block; false when there is none.
     fn open_block(&mut self, plane: u32, slot: usize) -> bool {
-        let Some(block) = self.free[plane as usize].take() else { return false };
+        let free = &mut self.free[plane as usize];
+        let taken = if slot == COLD { free.take_most_worn() } else { free.take() };
+        let Some(block) = taken else { return false };
         let index = self.block_index(plane, block);
         debug_assert_eq!(self.valid[index], FREE, "block {block} of plane {plane} is free");
         self.valid[index] = 0;
@@ -179,6 +197,9 @@ impl Planes {
         let clock = self.clock(plane);
         self.victims[plane as usize].closed(block, valid, clock);
         self.counts[plane as usize].bar = self.victims[plane as usize].bar();
+        if let Some(cold) = self.cold.get_mut(plane as usize) {
+            cold.closed(block);
+        }
     }
 
     /// Pages programmed on a plane since it was new: blocks are erased when all their pages have been programmed.
@@ -190,8 +211,9 @@ impl Planes {
 
     /// The slot whose open block a stream writes to while it has room.
     #[inline]
-    fn slot(&self, stream: Stream) -> usize {
+    fn slot(&self, plane: u32, stream: Stream) -> usize {
         match stream {
+            Stream::Collection if self.counts[plane as usize].moving_cold => COLD,
             Stream::Collection if self.hot_cold_separation => COLLECTION,
             Stream::Collection | Stream::Host => HOST,
         }
@@ -206,11 +228,21 @@ impl Planes {
     /// free page at all: a stream without a block to open writes to another's, so that free pages are what they promise.
     #[inline]
     fn slot_with_room(&mut self, plane: u32, stream: Stream) -> Option<usize> {
-        let slot = self.slot(stream);
-        if !self.is_full(plane, slot) || self.open_block(plane, slot) {
+        let slot = self.slot(plane, stream);
+        if !self.is_full(plane, slot) { Some(slot) } else { self.other_slot_with_room(plane, stream, slot) }
+    }
+
+    /// Where a stream goes on whose open block is full.
+    fn other_slot_with_room(&mut self, plane: u32, stream: Stream, slot: usize) -> Option<usize> {
+        // The host takes the rest of a block of cold data before the last free block, which collections may need.
+        let spares_last = stream == Stream::Host && self.free_blocks(plane) <= 1;
+        if spares_last && !self.is_full(plane, COLD) {
+            return Some(COLD);
+        }
+        if self.open_block(plane, slot) {
             return Some(slot);
         }
-        [COLLECTION, HOST].into_iter().find(|&slot| !self.is_full(plane, slot))
+        [COLD, COLLECTION, HOST].into_iter().find(|&slot| !self.is_full(plane, slot))
     }
 
     /// Block offset and page that the next program of the plane goes to, if it has one.
@@ -280,13 +312,24 @@ impl Planes {
         counts.free_pages += self.geometry.pages_per_block;
         counts.erases += 1;
         counts.bar = self.victims[plane as usize].bar();
+        counts.moving_cold = false;
         self.free[plane as usize].put(block, self.erases[index]);
+        if let Some(cold) = self.cold.get_mut(plane as usize) {
+            cold.erased(self.erases[index]);
+        }
     }
 
     /// Pages of the plane that can be programmed before anything must be erased.
     #[inline]
     pub(crate) fn free_pages(&self, plane: u32) -> u32 {
         self.counts[plane as usize].free_pages
+    }
+
+    /// Valid pages that a plane may hold such that a block with an invalid page is always found when space runs out: all but
+    /// those of the block kept free, of a host's, and of collection's own where it has one.
+    pub(crate) fn most_valid(&self) -> u32 {
+        let spare = 2 + u32::from(self.hot_cold_separation);
+        self.geometry.pages_per_plane() - spare * self.geometry.pages_per_block
     }
 
     /// Blocks on the plane's free list.
@@ -313,14 +356,29 @@ impl Planes {
         self.pick_victim(plane).map(|victim| self.valid_in(plane, victim))
     }
 
-    /// The block whose cold data should move for wear levelling, if the policy wants one to.
-    pub(crate) fn pick_cold_block(&mut self, _plane: u32) -> Option<u32> {
-        None
+    /// The block whose cold data should move for wear levelling, if the policy wants one to. It may be full of valid pages. To
+    /// ask costs next to nothing; to be asked when a collection of the plane has ended, and no other is under way there.
+    pub(crate) fn pick_cold_block(&mut self, plane: u32) -> Option<u32> {
+        let first = self.block_index(plane, 0);
+        let blocks = first..first + self.geometry.blocks_per_plane as usize;
+        let (valid, open) = (&self.valid[blocks.clone()], &self.open[plane as usize]);
+        let is_closed =
+            |block: u32| valid[block as usize] != FREE && open.iter().all(|open| open.block != block);
+        self.cold.get_mut(plane as usize)?.pick(&self.erases[blocks], is_closed)
+    }
+
+    /// The next collection on the plane is that of its cold block: until its erase, what collection writes goes to the most worn
+    /// free block. As in any collection, the pages move inside the plane and fit in its free pages: a block's worth at most.
+    pub(crate) fn begin_cold_move(&mut self, plane: u32) {
+        if let Some(cold) = self.cold.get_mut(plane as usize) {
+            cold.begin_move();
+            self.counts[plane as usize].moving_cold = true;
+        }
     }
 
     /// Whether the host has no page left on the plane but those of free blocks, and those open for collection alone.
     pub(crate) fn active_is_full(&self, plane: u32) -> bool {
-        self.is_full(plane, HOST)
+        self.is_full(plane, HOST) && self.is_full(plane, COLD)
     }
 
     /// Valid pages of a block in use.
@@ -397,7 +455,8 @@ impl Planes {
 
     /// Bytes of the tables.
     pub(crate) fn bytes(&self) -> u64 {
-        (self.valid.len() * 2 + self.erases.len() * 4) as u64
+        let cold = self.cold.len() as u64 * u64::from(self.geometry.blocks_per_plane) * 4;
+        (self.valid.len() * 2 + self.erases.len() * 4) as u64 + cold
     }
 }
 

@@ -18,6 +18,9 @@ struct Flash {
     geometry: Geometry,
     moved: u64,
     written: u64,
+    cold_moves: u64,
+    /// Whether writes move cold data, too.
+    levels: bool,
 }
 
 impl Flash {
@@ -45,6 +48,8 @@ impl Flash {
             geometry,
             moved: 0,
             written: 0,
+            cold_moves: 0,
+            levels: true,
         }
     }
 
@@ -80,11 +85,25 @@ impl Flash {
         self.planes.erase(0, block);
     }
 
+    /// Moves cold data, if wear levelling wants it.
+    fn level(&mut self) {
+        if let Some(block) = self.planes.pick_cold_block(0) {
+            assert!(self.planes.free_pages(0) >= u32::from(self.planes.valid[block as usize]));
+            self.planes.begin_cold_move(0);
+            self.collect(block);
+            self.cold_moves += 1;
+            assert_eq!(self.planes.pick_cold_block(0), None, "never two moves in a row");
+        }
+    }
+
     /// Overwrites a page, after the collections that it takes.
     fn write(&mut self, lpn: u32) {
         while self.planes.active_is_full(0) && self.planes.free_blocks(0) <= 1 {
             let victim = self.planes.pick_victim(0).expect("some block holds an invalid page");
             self.collect(victim);
+            if self.levels {
+                self.level();
+            }
         }
         self.put(lpn, Stream::Host);
         self.written += 1;
@@ -138,13 +157,14 @@ proptest! {
         (blocks, pages_per_block, separation, filled, share, seed) in any_history(),
         policy in 0..victims::POLICIES.len(),
         number in 1u32..=64,
+        wear in prop::sample::select(vec!["none", "dynamic", "static:1", "static:7"]),
     ) {
         let policy = &victims::POLICIES[policy];
         let victims = match policy.parameter {
             Some(_) => format!("{}:{number}", policy.name),
             None => policy.name.to_owned(),
         };
-        let mut flash = Flash::new(blocks, pages_per_block, &victims, "dynamic", separation);
+        let mut flash = Flash::new(blocks, pages_per_block, &victims, wear, separation);
         if filled {
             flash = flash.filled();
         }
@@ -156,6 +176,7 @@ proptest! {
                 0 if flash.planes.free_blocks(0) > 1 => {
                     if let Some(victim) = flash.planes.pick_victim(0) {
                         flash.collect(victim);
+                        flash.level();
                     }
                 }
                 _ if random.random_range(0..2) == 0 => flash.write(random.random_range(0..pages)),
@@ -167,4 +188,69 @@ proptest! {
         }
         flash.audit();
     }
+}
+
+/// Overwrites the first `share` of a filled plane at random until each block was erased `erases` times on average.
+fn wear_out(wear: &str, share: f64, erases: u32, seed: u64) -> Flash {
+    let mut flash = Flash::new(256, 16, "greedy", wear, false);
+    // An eighth of the pages to spare.
+    flash.place.truncate(224 * 16);
+    let mut flash = flash.filled();
+    let mut random = generator(seed, "wear");
+    let pages = (flash.place.len() as f64 * share) as u32;
+    while flash.planes.counts[0].erases < erases * 256 {
+        flash.write(random.random_range(0..pages));
+    }
+    flash.audit();
+    flash
+}
+
+#[test]
+fn static_levelling_bounds_the_spread_of_wear_where_dynamic_lets_cold_blocks_lie() {
+    for (share, seed) in [(0.1, 1), (0.5, 2), (0.9, 3)] {
+        let spread = |flash: &Flash| flash.planes.wear().1 - flash.planes.wear().0;
+        let dynamic = wear_out("dynamic", share, 60, seed);
+        for threshold in [2, 5, 20] {
+            let levelled = wear_out(&format!("static:{threshold}"), share, 60, seed);
+            let amplification = |flash: &Flash| (flash.written + flash.moved) as f64 / flash.written as f64;
+            let case = format!("share {share}, threshold {threshold}");
+            assert!(spread(&levelled) <= threshold + 3, "{case}: {}", spread(&levelled));
+            assert!(spread(&dynamic) > 60, "{case}: {}", spread(&dynamic));
+            // What it costs: at most one block moved for each one collected, and the less the more is tolerated.
+            assert!(levelled.cold_moves * 2 <= u64::from(levelled.planes.counts[0].erases), "{case}");
+            let cost = amplification(&levelled) / amplification(&dynamic);
+            let most = [(2, 1.8), (5, 1.5), (20, 1.15)].iter().find(|&&(n, _)| n == threshold).unwrap().1;
+            assert!((1.0..most).contains(&cost), "{case}: {cost}");
+        }
+    }
+}
+
+#[test]
+fn cold_data_move_into_the_most_worn_free_block() {
+    let mut flash = wear_out("static:3", 0.2, 20, 4);
+    flash.levels = false;
+    let mut random = generator(4, "more wear");
+    let mut moves = 0;
+    for _ in 0..100_000 {
+        flash.write(random.random_range(0..100));
+        let Some(block) = flash.planes.pick_cold_block(0) else { continue };
+        let free = |flash: &Flash| {
+            let blocks = (0..256).filter(|&block| flash.planes.valid[block] == FREE);
+            blocks.map(|block| flash.planes.erases[block]).max().unwrap()
+        };
+        let in_use = (0..256)
+            .filter(|&block| flash.planes.valid[block] != FREE && !flash.planes.is_open(0, block as u32));
+        assert_eq!(
+            flash.planes.erases[block as usize],
+            in_use.map(|block| flash.planes.erases[block]).min().unwrap()
+        );
+        flash.planes.begin_cold_move(0);
+        let worn = free(&flash);
+        let (to, page) = flash.planes.write_pointer(0, Stream::Collection).unwrap();
+        assert!(page > 0 || flash.planes.erases[to as usize] == worn, "block {to}");
+        flash.collect(block);
+        moves += 1;
+    }
+    flash.audit();
+    assert!(moves > 100, "{moves}");
 }

@@ -8,6 +8,7 @@ pub(super) const POLICY: Policy = Policy {
     name: "dynamic",
     summary: "the free block with the fewest erases (ties: the lowest number)",
     parameter: None,
+    moves_cold_data: false,
     build: || Box::new(FewestErases::default()),
 };
 

@@ -7,6 +7,7 @@ pub(super) const POLICY: Policy = Policy {
     name: "none",
     summary: "the block erased longest ago, whatever its wear",
     parameter: None,
+    moves_cold_data: false,
     build: || Box::new(OldestFirst::default()),
 };
 
