@@ -234,10 +234,15 @@ impl Planes {
 
     /// Where a stream goes on whose open block is full.
     fn other_slot_with_room(&mut self, plane: u32, stream: Stream, slot: usize) -> Option<usize> {
-        // The host takes the rest of a block of cold data before the last free block, which collections may need.
-        let spares_last = stream == Stream::Host && self.free_blocks(plane) <= 1;
-        if spares_last && !self.is_full(plane, COLD) {
-            return Some(COLD);
+        // The last free block is for collections, which may need all of it: pages that come from elsewhere, the host's or those
+        // that return from a buffer, take what other streams left. The host stays out of collection's own block while it can.
+        let others: &[usize] = match stream {
+            _ if self.free_blocks(plane) > 1 || slot == COLD => &[],
+            Stream::Host => &[COLD],
+            Stream::Collection => &[COLD, HOST],
+        };
+        if let Some(&other) = others.iter().find(|&&other| !self.is_full(plane, other)) {
+            return Some(other);
         }
         if self.open_block(plane, slot) {
             return Some(slot);

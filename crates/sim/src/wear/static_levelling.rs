@@ -99,11 +99,6 @@ impl ColdBlocks {
         self.moving = true;
     }
 
-    /// Whether a move is under way.
-    pub(crate) fn is_moving(&self) -> bool {
-        self.moving
-    }
-
     /// The least worn of the cold blocks when it is worn less than the most worn block by more than the threshold; after a
     /// move, none until a victim was collected. `erases` by block; `is_closed` tells whether a block is neither free nor written.
     pub(crate) fn pick(&mut self, erases: &[u32], is_closed: impl Fn(u32) -> bool) -> Option<u32> {
@@ -155,11 +150,9 @@ mod tests {
         assert_eq!(cold.pick(&erases, |_| true), Some(0));
         assert_eq!(cold.pick(&erases, |_| true), Some(0), "not taken by asking");
         cold.begin_move();
-        assert!(cold.is_moving());
         assert_eq!(cold.pick(&erases, |_| true), None, "one at a time");
         erases[0] = 1;
         cold.erased(1);
-        assert!(!cold.is_moving());
         assert_eq!(cold.pick(&erases, |block| block != 0), None, "a collection in between");
         erases[3] = 4;
         cold.erased(4);
