@@ -6,7 +6,7 @@ use crate::progress::Progress;
 use crate::request_log::RequestLog;
 use crate::source::Source;
 use planewise_model::Request;
-use planewise_sim::drivers::replay::{ReplayOptions, RequestSource, replay};
+use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, RequestSource, replay};
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::timeline::Timeline;
 use planewise_sim::results::{RunResult, Status};
@@ -28,6 +28,8 @@ pub struct Extras<'a> {
     pub warm_up: u64,
     /// Check invariants.
     pub check: bool,
+    /// Cut the power of the (one) run.
+    pub power_cut: Option<PowerCut>,
     /// Write the request log's parts to this directory.
     pub request_log: Option<&'a Path>,
     /// Write the timeline of the (one) run here: sink and most operations.
@@ -65,6 +67,7 @@ pub fn execute(
     let total = requests.known.map(|known| known * runs as u64);
     let shared = Shared {
         source,
+        names: &plan.names,
         requests: &requests,
         progress: Progress::new(total, extras.quiet),
         stop,
@@ -115,7 +118,7 @@ impl Requests {
         let mut stream = source.open()?;
         let known = source.known_requests();
         let too_long = known.is_some_and(|known| known > SHARED_REQUESTS_MAX as u64);
-        if runs == 1 || too_long {
+        if runs == 1 || too_long || !source.is_one() {
             return Ok(Requests { decoded: None, known, warnings: Vec::new() });
         }
         let mut decoded = Vec::new();
@@ -131,10 +134,10 @@ impl Requests {
         Ok(Requests { decoded: None, known, warnings: Vec::new() })
     }
 
-    fn open(&self, source: &Source) -> Result<Box<dyn RequestSource + '_>, Failure> {
+    fn open(&self, source: &Source, seed: u64) -> Result<Box<dyn RequestSource + '_>, Failure> {
         match &self.decoded {
             Some(requests) => Ok(Box::new(requests.iter().copied())),
-            None => Ok(Box::new(source.open()?)),
+            None => Ok(Box::new(source.open_for(seed)?)),
         }
     }
 }
@@ -142,6 +145,8 @@ impl Requests {
 /// What all runs of a plan share.
 struct Shared<'a> {
     source: &'a Source,
+    /// What to call each run in errors.
+    names: &'a [String],
     requests: &'a Requests,
     progress: Progress,
     stop: &'a AtomicBool,
@@ -178,7 +183,7 @@ impl Shared<'_> {
     }
 
     fn simulate(&self, index: usize, config: &RunConfig) -> Result<RunResult, Failure> {
-        let mut requests = self.requests.open(self.source)?;
+        let mut requests = self.requests.open(self.source, config.seed)?;
         let stop = AtomicBool::new(false);
         let mut before = 0;
         let mut progress = |submitted: u64| {
@@ -193,8 +198,9 @@ impl Shared<'_> {
             stop: &stop,
             progress: &mut progress,
             trace: &self.source.name,
+            power_cut: self.extras.power_cut,
         };
-        let explain = |error: SimError| self.explain(config, error);
+        let explain = |error: SimError| self.explain(&self.names[index], error);
         let timeline = self.timeline.lock().expect("no run panics while it holds the lock").take();
         // Without observers the engine's hooks compile to nothing.
         if !self.extras.check && self.extras.request_log.is_none() && timeline.is_none() {
@@ -208,11 +214,20 @@ impl Shared<'_> {
         );
         let (mut result, (invariants, (log, timeline))) =
             replay(config, &mut *requests, observers, &mut options).map_err(explain)?;
+        if let Some(cut) = result.metrics.gc.power_loss.filter(|cut| cut.lost_pages > 0) {
+            return Err(Failure::new(
+                Kind::Invariant,
+                format!(
+                    "{}: invariant violated: the power cut at {} ns lost {} acknowledged pages",
+                    self.names[index], cut.at_ns, cut.lost_pages
+                ),
+            ));
+        }
         if let Some(invariants) = invariants {
             result.invariants = invariants.report().map_err(|violation| {
                 Failure::new(
                     Kind::Invariant,
-                    format!("{}: invariant violated: {violation}", config.scheduler),
+                    format!("{}: invariant violated: {violation}", self.names[index]),
                 )
             })?;
         }
@@ -230,15 +245,15 @@ impl Shared<'_> {
         Ok(result)
     }
 
-    /// Errors of a run say which trace and which scheduler; those of the trace itself name it already.
-    fn explain(&self, config: &RunConfig, error: SimError) -> Failure {
+    /// Errors of a run say which trace and which run; those of the trace itself name it already.
+    fn explain(&self, name: &str, error: SimError) -> Failure {
         let message = match &error {
             SimError::Source(message) => message.clone(),
             SimError::PastEnd { .. } | SimError::Empty { .. } | SimError::OutOfOrder { .. } => {
                 format!("{}: {error}", self.source.place_name())
             }
             SimError::SpaceExhausted { .. } | SimError::Stalled { .. } => {
-                format!("{}: {}: {error}", self.source.place_name(), config.scheduler)
+                format!("{}: {name}: {error}", self.source.place_name())
             }
             _ => error.to_string(),
         };

@@ -4,6 +4,7 @@
 //! [`commands`]. Errors are one line on standard error; exit codes are those of [`failure::Kind`].
 
 mod arguments;
+mod axes;
 mod commands;
 mod execute;
 mod failure;

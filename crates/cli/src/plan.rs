@@ -1,11 +1,14 @@
 //! From the command line to the list of runs: every name looked up, every value checked, before anything is simulated.
 
 use crate::arguments::{CompareArguments, RunArguments, SimulationArguments};
+use crate::axes::{self, AXES, Axis};
 use crate::failure::Failure;
 use planewise_model::{Profile, names};
+use planewise_sim::drivers::replay::PowerCut;
+use planewise_sim::gc::victims;
 use planewise_sim::host::CommandQueue;
 use planewise_sim::host_sched::{self, Tunable};
-use planewise_sim::{RunConfig, SimError, alloc, flash_sched, gc, wear};
+use planewise_sim::{Condition, RunConfig, SimError, Simulator, alloc, flash_sched, gc, wear};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -13,107 +16,150 @@ use std::path::Path;
 pub struct Plan {
     /// One entry per run; the first is the baseline.
     pub configs: Vec<RunConfig>,
+    /// What to call each run in errors: what it differs from the others in.
+    pub names: Vec<String>,
     /// The device before lists changed it.
     pub profile: Profile,
+    /// Cut the power of the one run.
+    pub power_cut: Option<PowerCut>,
     /// Every option that decides about results, defaults included, by its name on the command line.
     pub options: BTreeMap<String, String>,
 }
 
-/// The values that runs differ in.
-struct Lists<'a> {
-    schedulers: Vec<&'a str>,
-    levels: Vec<&'a str>,
-    allocations: Vec<String>,
-    collectors: Vec<String>,
-    command_queues: Vec<String>,
-    queues: Vec<u32>,
-}
+/// Most runs of one command.
+const RUNS_MAX: usize = 10_000;
 
 impl Plan {
     /// The runs of `compare`.
     ///
     /// # Errors
-    /// A name that is unknown, a value that is not allowed, a profile file that is wrong.
+    /// A name that is unknown, a value that is not allowed or given twice, a profile file that is wrong.
     pub fn compare(arguments: &CompareArguments) -> Result<Plan, Failure> {
-        let profile = profile(&arguments.simulation.device)?;
-        let or_own = |given: &[String], own: &str| {
-            if given.is_empty() { vec![own.to_owned()] } else { given.to_vec() }
-        };
-        let lists = Lists {
-            schedulers: arguments.schedulers.iter().map(String::as_str).collect(),
-            levels: arguments.level.iter().map(String::as_str).collect(),
-            allocations: or_own(&arguments.allocation, &profile.translation.allocation),
-            collectors: or_own(&arguments.gc, &profile.collection.scheme),
-            command_queues: or_own(&arguments.command_queue, &profile.interface.command_queue),
-            queues: arguments.queue.clone(),
-        };
-        let mut plan = Plan::new(profile, &lists, &arguments.simulation)?;
-        plan.options.insert("schedulers".to_owned(), arguments.schedulers.join(","));
-        Ok(plan)
+        let mut given = arguments.axes.0.clone();
+        if given[0].is_empty() && !axes::compares_devices(&given) {
+            given[0] = axes::SCHEDULERS_DEFAULT.map(str::to_owned).into();
+        }
+        Plan::new(&given, true, &arguments.simulation)
     }
 
     /// The one run of `run`.
     ///
     /// # Errors
-    /// As [`Plan::compare`].
+    /// As [`Plan::compare`]; a power cut on a device that is a bound.
     pub fn run(arguments: &RunArguments) -> Result<Plan, Failure> {
-        let profile = profile(&arguments.simulation.device)?;
-        let or_own = |given: &Option<String>, own: &String| vec![given.as_ref().unwrap_or(own).clone()];
-        let lists = Lists {
-            schedulers: vec![&arguments.scheduler],
-            levels: vec![&arguments.level],
-            allocations: or_own(&arguments.allocation, &profile.translation.allocation),
-            collectors: or_own(&arguments.gc, &profile.collection.scheme),
-            command_queues: or_own(&arguments.command_queue, &profile.interface.command_queue),
-            queues: vec![arguments.queue],
-        };
-        let mut plan = Plan::new(profile, &lists, &arguments.simulation)?;
-        plan.options.insert("scheduler".to_owned(), arguments.scheduler.clone());
+        let given = &arguments.axes.0;
+        for (axis, text) in AXES.iter().zip(given).filter_map(|(axis, given)| Some((axis, given.first()?))) {
+            if text.contains(',') {
+                return Err(Failure::usage(format!(
+                    "--{}: found '{text}'; allowed: one value (lists are for `planewise compare`)",
+                    axis.option(false)
+                )));
+            }
+        }
+        let mut plan = Plan::new(given, false, &arguments.simulation)?;
+        let scheme = gc::find(&plan.configs[0].profile.collection.scheme)?;
+        if arguments.power_cut.is_some() && scheme.bound {
+            return Err(Failure::usage(format!(
+                "--power-cut: found with --gc {}; allowed: a scheme that a device could have, and no bound",
+                scheme.name
+            )));
+        }
+        plan.power_cut = arguments.power_cut;
+        if let Some(cut) = plan.power_cut {
+            let when = match cut {
+                PowerCut::At(time) => format!("{}ns", time.0),
+                PowerCut::After(requests) => format!("after:{requests}"),
+            };
+            plan.options.insert("power-cut".to_owned(), when);
+            plan.options.insert("check".to_owned(), true.to_string());
+        }
         Ok(plan)
     }
 
-    fn new(
-        mut profile: Profile,
-        lists: &Lists<'_>,
-        arguments: &SimulationArguments,
-    ) -> Result<Plan, Failure> {
-        if let Some(name) = &arguments.wear {
-            profile.translation.wear_levelling.clone_from(name);
+    fn new(given: &[Vec<String>], lists: bool, arguments: &SimulationArguments) -> Result<Plan, Failure> {
+        let mut base = RunConfig::new(profile(&arguments.device)?);
+        let mut values = Vec::with_capacity(AXES.len());
+        for (axis, given) in AXES.iter().zip(given) {
+            values.push(effective(axis, given, &base, lists)?);
         }
-        if let Some(name) = &arguments.flash_scheduler {
-            profile.interface.flash_scheduler.clone_from(name);
+        let runs = values.iter().try_fold(1usize, |runs, values| runs.checked_mul(values.len()));
+        if runs.is_none_or(|runs| runs > RUNS_MAX) {
+            return Err(Failure::usage(format!(
+                "compare: found lists of more than {RUNS_MAX} runs; allowed: up to that"
+            )));
         }
-        let tunables = Tunables::parse(&arguments.tunable, &lists.schedulers)?;
-        let mut configs = Vec::new();
-        for &queue_length in &lists.queues {
-            for command_queue in &lists.command_queues {
-                for collector in &lists.collectors {
-                    for allocation in &lists.allocations {
-                        for level in &lists.levels {
-                            for scheduler in &lists.schedulers {
-                                let mut config = RunConfig::new(profile.clone());
-                                config.profile.interface.command_queue.clone_from(command_queue);
-                                config.profile.collection.scheme.clone_from(collector);
-                                config.profile.translation.allocation.clone_from(allocation);
-                                config.level = level.parse()?;
-                                config.condition = arguments.condition.parse()?;
-                                config.advanced = arguments.advanced.parse()?;
-                                config.scheduler = (*scheduler).to_owned();
-                                config.tunables = tunables.of(scheduler);
-                                config.told_units = arguments.units;
-                                config.queue_length = queue_length;
-                                config.seed = arguments.seed;
-                                check(&config)?;
-                                configs.push(config);
-                            }
-                        }
-                    }
-                }
+        for (axis, given) in AXES.iter().zip(given) {
+            if let [value] = given.as_slice() {
+                axis.apply(&mut base, value, lists)?;
             }
         }
-        let options = options(lists, arguments, &profile, &configs[0]);
-        Ok(Plan { configs, profile, options })
+        let profile = base.profile.clone();
+        let schedulers: Vec<&str> = values[0].iter().map(String::as_str).collect();
+        let tunables = Tunables::parse(&arguments.tunable, &schedulers)?;
+        // The slowest axis first: each faster one goes through all its values inside.
+        let mut configs = vec![base];
+        for (axis, values) in AXES.iter().zip(&values).rev().filter(|(_, values)| values.len() > 1) {
+            let mut product = Vec::with_capacity(configs.len() * values.len());
+            for config in &configs {
+                for value in values {
+                    let mut config = config.clone();
+                    axis.apply(&mut config, value, lists)?;
+                    product.push(config);
+                }
+            }
+            configs = product;
+        }
+        for config in &mut configs {
+            config.tunables = tunables.of(&config.scheduler);
+            check(config, given, lists)?;
+        }
+        check_conditions(&configs)?;
+        let names = configs.iter().map(|config| run_name(config, &values)).collect();
+        let options = options(&values, lists, arguments);
+        Ok(Plan { configs, names, profile, power_cut: None, options })
     }
+
+    /// The seeds of the runs, each once, in their order.
+    pub fn seeds(&self) -> Vec<u64> {
+        let mut seeds: Vec<u64> = Vec::new();
+        for config in &self.configs {
+            if !seeds.contains(&config.seed) {
+                seeds.push(config.seed);
+            }
+        }
+        seeds
+    }
+}
+
+/// The values of an axis as the runs have them: those given, or the one that the device or the program has by itself.
+///
+/// A value given twice is a slip, not a wish: the same run again would measure the same to the last bit.
+fn effective(axis: &Axis, given: &[String], base: &RunConfig, lists: bool) -> Result<Vec<String>, Failure> {
+    let mut values: Vec<String> = Vec::with_capacity(given.len().max(1));
+    for text in given {
+        let mut config = base.clone();
+        axis.apply(&mut config, text, lists)?;
+        let value = axis.value_of(&config);
+        if values.contains(&value) {
+            return Err(Failure::usage(format!(
+                "--{}: found '{text}' a second time; allowed: each value once",
+                axis.option(lists)
+            )));
+        }
+        values.push(value);
+    }
+    if values.is_empty() {
+        values.push(axis.value_of(base));
+    }
+    Ok(values)
+}
+
+/// What a run differs from the others in; its scheduler when there are no others.
+fn run_name(config: &RunConfig, values: &[Vec<String>]) -> String {
+    let differing = AXES.iter().zip(values).filter(|(_, values)| values.len() > 1);
+    let words: Vec<String> =
+        differing.map(|(axis, _)| format!("{} {}", axis.name, axis.value_of(config))).collect();
+    if words.is_empty() { format!("scheduler {}", config.scheduler) } else { words.join(", ") }
 }
 
 /// An embedded profile by name, or a file.
@@ -136,9 +182,49 @@ pub fn profile(name: &str) -> Result<Profile, Failure> {
 }
 
 /// Checks a run, and what the engine looks up only when it builds a device, so that a slip costs no simulation.
-fn check(config: &RunConfig) -> Result<(), Failure> {
+fn check(config: &RunConfig, given: &[Vec<String>], lists: bool) -> Result<(), Failure> {
+    config.profile.check().map_err(|(key, problem)| match axes::by_key(key) {
+        // A value of the device can be wrong beside one that was given: a floor above a lower threshold.
+        Some((index, axis)) => {
+            let own = if given[index].is_empty() { " (the device's)" } else { "" };
+            Failure::usage(format!("--{}{own}: {problem}", axis.option(lists)))
+        }
+        None => Failure::usage(format!("device {}: {key}: {problem}", config.profile.name)),
+    })?;
     config.tunable_values()?;
     Ok(check_names(&config.profile)?)
+}
+
+/// Checks that the device can be in each of the conditions, on a device of one plane: all planes are alike, and one takes no time.
+fn check_conditions(configs: &[RunConfig]) -> Result<(), Failure> {
+    let mut checked: Vec<Condition> = Vec::new();
+    for config in configs {
+        if !checked.contains(&config.condition) {
+            checked.push(config.condition);
+            let mut plane = config.clone();
+            let geometry = &mut plane.profile.geometry;
+            geometry.channels = 1;
+            geometry.chips_per_channel = 1;
+            geometry.dies_per_chip = 1;
+            geometry.planes_per_die = 1;
+            plane.profile.collection.buffer_pages = 0;
+            plane.profile.collection.replica_pages = 0;
+            Simulator::new(&plane, ())?;
+        }
+    }
+    Ok(())
+}
+
+/// Looks up an allocation.
+///
+/// # Errors
+/// It is unknown.
+pub fn check_allocation(name: &str) -> Result<(), SimError> {
+    let known = alloc::known();
+    if known.iter().any(|other| other == name) {
+        return Ok(());
+    }
+    Err(names::unknown("allocation", name, known.iter().map(String::as_str)).into())
 }
 
 /// Looks up every policy that a profile names.
@@ -149,12 +235,9 @@ pub fn check_names(profile: &Profile) -> Result<(), SimError> {
     profile.interface.command_queue.parse::<CommandQueue>()?;
     wear::find(&profile.translation.wear_levelling)?;
     flash_sched::find(&profile.interface.flash_scheduler)?;
-    let allocation = &profile.translation.allocation;
-    let known = alloc::known();
-    if !known.contains(allocation) {
-        return Err(names::unknown("allocation", allocation, known.iter().map(String::as_str)).into());
-    }
+    check_allocation(&profile.translation.allocation)?;
     gc::find(&profile.collection.scheme)?;
+    victims::find(&profile.collection.victims)?;
     Ok(())
 }
 
@@ -207,17 +290,11 @@ impl<'a> Tunables<'a> {
 }
 
 /// Options that decide about results. Where output goes and how many runs go on at a time do not.
-fn options(
-    lists: &Lists<'_>,
-    arguments: &SimulationArguments,
-    profile: &Profile,
-    first: &RunConfig,
-) -> BTreeMap<String, String> {
-    let numbers: Vec<String> = lists.queues.iter().map(u32::to_string).collect();
+fn options(values: &[Vec<String>], lists: bool, arguments: &SimulationArguments) -> BTreeMap<String, String> {
     let optional = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let read = &arguments.read;
-    [
+    let shared = [
         ("trace", arguments.trace.clone()),
         ("format", text(&read.format)),
         ("time-unit", read.time_unit.map(crate::source::unit_name).unwrap_or_default().to_owned()),
@@ -230,21 +307,10 @@ fn options(
         ("wrap", arguments.wrap.to_string()),
         ("scale-time", arguments.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
         ("device", arguments.device.clone()),
-        ("condition", first.condition.to_string()),
-        ("advanced", first.advanced.to_string()),
-        ("flash-scheduler", profile.interface.flash_scheduler.clone()),
-        ("wear", profile.translation.wear_levelling.clone()),
         ("tunable", arguments.tunable.join(",")),
-        ("units", optional(arguments.units.map(u64::from))),
-        ("seed", arguments.seed.to_string()),
         ("check", arguments.check.to_string()),
         ("request-log", arguments.request_log.to_string()),
-        ("level", lists.levels.join(",")),
-        ("allocation", lists.allocations.join(",")),
-        ("gc", lists.collectors.join(",")),
-        ("command-queue", lists.command_queues.join(",")),
-        ("queue", numbers.join(",")),
-    ]
-    .map(|(key, value)| (key.to_owned(), value))
-    .into()
+    ];
+    let axes = AXES.iter().zip(values).map(|(axis, values)| (axis.option(lists), values.join(",")));
+    shared.into_iter().chain(axes).map(|(name, value)| (name.to_owned(), value)).collect()
 }

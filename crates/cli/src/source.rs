@@ -27,7 +27,8 @@ pub struct Source {
     /// Short name for titles and directories.
     pub name: String,
     place: Place,
-    seed: u64,
+    /// Seeds of the runs: a synthetic volume is another one for each.
+    seeds: Vec<u64>,
     limit: Option<u64>,
     /// Keeps a part; done first.
     pub cut: Option<Cut>,
@@ -57,7 +58,7 @@ impl Source {
         text: &str,
         read: &ReadArguments,
         requests: Option<u64>,
-        seed: u64,
+        seeds: &[u64],
     ) -> Result<Source, Failure> {
         let options = trace_options(read, requests);
         let (name, place) = if let Some(path) = downloaded(text, read.trace_dir.as_deref())? {
@@ -72,7 +73,15 @@ impl Source {
         } else {
             return Err(unknown(text, read.trace_dir.as_deref()));
         };
-        Ok(Source { name, place, seed, limit: requests, cut: None, scale_time: None, wrap_sectors: None })
+        Ok(Source {
+            name,
+            place,
+            seeds: seeds.to_vec(),
+            limit: requests,
+            cut: None,
+            scale_time: None,
+            wrap_sectors: None,
+        })
     }
 
     /// Makes a source that can be opened once into one that can be opened again: what a pipe holds is kept in memory.
@@ -100,11 +109,24 @@ impl Source {
         Ok(())
     }
 
-    /// Opens a stream of requests.
+    /// Opens a stream of requests: those of the first seed.
     ///
     /// # Errors
     /// The file cannot be opened or its format cannot be told.
     pub fn open(&self) -> Result<Stream, Failure> {
+        self.open_for(self.seeds[0])
+    }
+
+    /// Whether the requests are the same for all seeds.
+    pub fn is_one(&self) -> bool {
+        self.seeds.len() == 1 || !matches!(self.place, Place::Synthetic(_))
+    }
+
+    /// Opens the stream of requests of a seed; a trace that is read, not made, is the same for all.
+    ///
+    /// # Errors
+    /// As [`Source::open`].
+    pub fn open_for(&self, seed: u64) -> Result<Stream, Failure> {
         let origin = match &self.place {
             Place::Embedded(options) => {
                 let input = Input::from_reader(EMBEDDED, Box::new(EMBEDDED_BYTES))?;
@@ -115,11 +137,9 @@ impl Source {
                 let input = Input::from_reader(path, Box::new(Cursor::new(Arc::clone(bytes))))?;
                 Origin::Trace(Box::new(Trace::from_input(input, options)?))
             }
-            Place::Synthetic(description) => Origin::Synthetic(Box::new(Generator::new(
-                description,
-                self.synthetic_requests(),
-                self.seed,
-            )?)),
+            Place::Synthetic(description) => {
+                Origin::Synthetic(Box::new(Generator::new(description, self.synthetic_requests(), seed)?))
+            }
         };
         if let Origin::Trace(trace) = &origin {
             reject_event(&self.place, trace.format().name)?;
@@ -155,8 +175,9 @@ impl Source {
             Place::Embedded(_) => ("embedded".to_owned(), blake3::hash(EMBEDDED_BYTES)),
             Place::Synthetic(description) => {
                 let text = toml::to_string(&**description).map_err(Failure::usage)?;
+                let seeds: Vec<String> = self.seeds.iter().map(u64::to_string).collect();
                 let identity =
-                    format!("{text}\nrequests = {}\nseed = {}\n", self.synthetic_requests(), self.seed);
+                    format!("{text}\nrequests = {}\nseed = {}\n", self.synthetic_requests(), seeds.join(","));
                 ("synthetic".to_owned(), blake3::hash(identity.as_bytes()))
             }
             Place::File(path, _) => (path.display().to_string(), hash_file(path)?),

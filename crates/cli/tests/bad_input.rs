@@ -107,7 +107,7 @@ fn requests_past_the_end_are_an_error_and_wrap_folds_them() {
 fn wrong_profiles_name_the_line_the_key_and_what_is_allowed() {
     let place = Place::new();
     let good = Profile::embedded("piq-128g").unwrap().to_toml();
-    let cases: [(&str, &str, &[&str]); 9] = [
+    let cases: [(&str, &str, &[&str]); 12] = [
         ("channels = 8", "chanels = 8", &["wrong.toml:", "chanels", "did you mean 'channels'"]),
         ("blocks_per_plane = 2048", "blocks_per_plane = 16777216", &["geometry", "overflow", "allowed"]),
         (
@@ -116,7 +116,18 @@ fn wrong_profiles_name_the_line_the_key_and_what_is_allowed() {
             &["over_provisioning", "no room for garbage collection"],
         ),
         ("page_bytes = 4096", "page_bytes = 4000", &["page_bytes", "4000", "multiple of 512"]),
-        ("gc = \"traditional\"", "gc = \"traditionel\"", &["traditionel", "did you mean 'traditional'"]),
+        (
+            "scheme = \"traditional\"",
+            "scheme = \"traditionel\"",
+            &["traditionel", "did you mean 'traditional'"],
+        ),
+        ("floor = 0.02", "floor = 0.06", &["wrong.toml:", "key 'floor'", "0.06", "its own floor"]),
+        ("ahead = 0.06", "ahead = 0.04", &["wrong.toml:", "key 'ahead'", "0.04", "from the threshold"]),
+        (
+            "buffer_pages = 128",
+            "buffer_pages = 99999999",
+            &["wrong.toml:", "key 'buffer_pages'", "MiB of memory"],
+        ),
         ("allocation = \"cwdp\"", "allocation = \"cwdd\"", &["wrong.toml", "cwdd", "did you mean"]),
         ("channels = 8", "channels = \"8\"", &["wrong.toml:", "key 'channels'", "\"8\"", "a whole number"]),
         ("channels = 8", "channels = -8", &["wrong.toml:", "key 'channels'", "-8", "a whole number"]),
@@ -141,7 +152,7 @@ fn unknown_names_and_values_out_of_range_offer_what_is_allowed() {
         ("compare --trace piq-hm_9", &["piq-hm_9", "did you mean 'piq-hm_"]),
         ("compare --queue 0", &["0", "--queue", "1 to 4096"]),
         ("compare --queue 64,4097", &["4097", "1 to 4096"]),
-        ("run --units 0", &["units", "found 0", "1 to 65536"]),
+        ("run --units 0", &["--units", "found '0'", "1 to 65536"]),
         ("run --level chips", &["level", "chips", "chip, plane"]),
         ("run --command-queue ncq:0", &["ncq:0", "ncq:D"]),
         ("run --condition aged:90/20/5", &["aged:90/20/5", "add up to 100"]),
@@ -168,6 +179,51 @@ fn unknown_names_and_values_out_of_range_offer_what_is_allowed() {
         place.fails(2, arguments, words);
     }
     assert!(!place.everything().iter().any(|file| file.contains("results")), "{:?}", place.everything());
+}
+
+#[test]
+fn wrong_collection_options_name_the_option_and_what_is_allowed_before_anything_is_simulated() {
+    let place = Place::new();
+    let cases: [(&str, &[&str]); 25] = [
+        ("compare --gc traditional,preemptiv", &["preemptiv", "did you mean 'preemptive'", "idle_chip"]),
+        ("run --gc traditional,dpr", &["--gc", "one value", "compare"]),
+        ("compare --gc dpr,idle_chip,dpr", &["--gc", "'dpr'", "second time", "each value once"]),
+        ("compare --gc-threshold 0.05,5%", &["--gc-threshold", "'5%'", "second time"]),
+        ("compare --condition aged,aged:84/10/6", &["--condition", "second time"]),
+        ("compare --seed 7,0x7", &["--seed", "'0x7'", "second time"]),
+        ("compare --schedulers noop,piq,noop", &["--schedulers", "'noop'", "second time"]),
+        (
+            "compare --buffer-pages 128,99999999",
+            &["--buffer-pages", "found 99999999", "MiB of memory", "0 to 32768"],
+        ),
+        ("run --buffer-pages 1e3", &["--buffer-pages", "'1e3'", "whole number of pages"]),
+        ("run --buffer-pages -1", &["--buffer-pages", "'-1'", "whole number of pages"]),
+        (
+            "run --gc-floor 6%",
+            &["--gc-floor:", "found 0.06", "0 to the threshold of collection, 0.05", "own floor"],
+        ),
+        (
+            "run --gc-threshold 1%",
+            &["--gc-floor (the device's)", "found 0.02", "the threshold of collection, 0.01"],
+        ),
+        ("run --gc-ahead 0.01", &["--gc-ahead:", "found 0.01", "from the threshold of collection, 0.05"]),
+        ("run --gc-threshold 0.6", &["--gc-threshold:", "found 0.6", "0 to 0.5"]),
+        ("run --gc-threshold nan", &["--gc-threshold", "'nan'", "0.05 or 5%"]),
+        ("run --gc-threshold -5", &["--gc-threshold", "'-5'", "0.05 or 5%"]),
+        ("compare --replica-pages 4000000000", &["--replica-pages:", "4000000000", "spare pages"]),
+        ("compare --separate on,yes", &["--separate", "'yes'", "on, off"]),
+        ("compare --wear dynamic,statik", &["statik", "none, dynamic"]),
+        ("compare --flash-scheduler fcfs,read-frist", &["read-frist", "did you mean 'read-first'"]),
+        ("compare --condition filled,aged:99/0/1", &["99 % of the raw pages", "more than the user space"]),
+        ("run --power-cut 5", &["--power-cut", "'5'", "12.5s", "after:N"]),
+        ("run --power-cut after:0", &["--power-cut", "'after:0'", "1 or more"]),
+        ("run --power-cut 1s --gc gc_free", &["--power-cut", "gc_free", "bound"]),
+        ("compare --power-cut 1s", &["--power-cut"]),
+    ];
+    for (arguments, words) in cases {
+        place.fails(2, arguments, words);
+    }
+    assert!(place.everything().is_empty(), "{:?}", place.everything());
 }
 
 #[test]

@@ -77,6 +77,83 @@ fn lists_are_combined_and_the_first_run_is_the_baseline() {
 }
 
 #[test]
+fn lists_of_device_options_run_one_scheduler_and_every_value_shows_in_labels_and_options() {
+    let place = Place::new();
+    let said = place.ok(
+        "compare --requests 300 --gc traditional,gc_free --buffer-pages 0,64 --gc-threshold 3%,0.05 --separate off,on \
+         --wear none,dynamic --flash-scheduler fcfs,read-first --gc-floor 1% --gc-ahead 0.07 --replica-pages 100 --out x",
+    );
+    let all = results(&place.path().join("x/results.json"));
+    assert_eq!(all.runs.len(), 64);
+    assert!(all.runs.iter().all(|run| run.labels.scheduler == "noop"));
+    let labels = |index: usize| all.runs[index].labels.clone();
+    assert_eq!((labels(0).gc.as_str(), labels(1).gc.as_str()), ("traditional", "gc_free"));
+    assert_eq!((labels(0).buffer_pages, labels(2).buffer_pages), (0, 64));
+    assert_eq!((labels(0).gc_threshold, labels(4).gc_threshold), (0.03, 0.05));
+    assert_eq!((labels(0).hot_cold_separation, labels(8).hot_cold_separation), (false, true));
+    assert_eq!((labels(0).wear, labels(16).wear), ("none".to_owned(), "dynamic".to_owned()));
+    assert_eq!(labels(32).flash_scheduler, "read-first");
+    let option = |name: &str| all.setup.options[name].as_str();
+    assert_eq!((option("schedulers"), option("gc")), ("noop", "traditional,gc_free"));
+    assert_eq!((option("gc-threshold"), option("separate")), ("0.03,0.05", "off,on"));
+    assert_eq!((option("gc-floor"), option("gc-ahead"), option("replica-pages")), ("0.01", "0.07", "100"));
+    assert_eq!((option("victims"), option("condition"), option("units")), ("greedy", "filled", ""));
+    let device = planewise_model::Profile::parse(&all.setup.device_profile, "device").unwrap();
+    assert_eq!((device.collection.floor, device.collection.buffer_pages), (0.01, 128));
+    assert!(said.out.contains("gc_free"), "{}", said.out);
+}
+
+#[test]
+fn schedulers_are_the_six_unless_the_device_has_a_list() {
+    let place = Place::new();
+    for (arguments, runs) in [
+        ("--gc gc_free", 6),
+        ("--queue 32,64", 12),
+        ("--command-queue blocking,ncq:8", 12),
+        ("--gc traditional,gc_free", 2),
+        ("--condition fresh,filled", 2),
+        ("--gc traditional,gc_free --schedulers noop,piq+", 4),
+    ] {
+        let said = place.ok(&format!("compare --requests 200 --json --quiet {arguments}"));
+        let all: Results = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(all.runs.len(), runs, "{arguments}");
+    }
+}
+
+#[test]
+fn every_seed_makes_a_synthetic_trace_of_its_own_and_gives_what_it_gives_alone() {
+    let place = Place::new();
+    place.ok("compare --trace gc-hm_0 --requests 2000 --wrap --schedulers noop --seed 7,8 --out both");
+    let both = results(&place.path().join("both/results.json"));
+    assert_eq!([0, 1].map(|run| both.runs[run].labels.seed), [7, 8]);
+    for (index, seed) in [7, 8].into_iter().enumerate() {
+        let said =
+            place.ok(&format!("run --trace gc-hm_0 --requests 2000 --wrap --seed {seed} --json --quiet"));
+        let alone: Results = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(alone.runs[0].metrics, both.runs[index].metrics, "{seed}");
+    }
+    assert_ne!(both.runs[0].metrics, both.runs[1].metrics);
+}
+
+#[test]
+fn options_of_a_result_make_the_same_result_again() {
+    let place = Place::new();
+    place.ok("run --requests 300 --gc preemptive --gc-threshold 4% --wear none --seed 0x7 --units 9 --out a");
+    let first = results(&place.path().join("a/results.json"));
+    let mut again = "run".to_owned();
+    for (name, value) in &first.setup.options {
+        match value.as_str() {
+            "" | "false" => {}
+            "true" => again += &format!(" --{name}"),
+            value => again += &format!(" --{name} {value}"),
+        }
+    }
+    place.ok(&format!("{again} --out b"));
+    let read = |directory: &str| std::fs::read(place.path().join(directory).join("results.json")).unwrap();
+    assert!(read("a") == read("b"), "{again}");
+}
+
+#[test]
 fn tunables_reach_the_schedulers_that_have_them() {
     let place = Place::new();
     place.ok("compare --requests 500 --tunable barrier=complete --tunable piq+.write_wait_max_ns=5 --out x");
@@ -150,6 +227,10 @@ fn lists_help_pages_and_completions_are_there() {
     let place = Place::new();
     assert_eq!(place.ok("device list").out.lines().count(), planewise_model::profile::EMBEDDED.len());
     assert!(place.ok("scheduler show piq+").out.contains("default: 1000000 ns"));
+    let policies = place.ok("device policies").out;
+    for name in ["idle_chip", "dynamic", "cwdp", "read-first", "--flash-scheduler"] {
+        assert!(policies.contains(name), "{name}: {policies}");
+    }
     assert!(place.ok("trace formats").out.contains("parquet"));
     assert!(place.ok("completions bash").out.contains("planewise"));
     assert!(place.ok("--help").out.contains("130  interrupted"));

@@ -10,6 +10,7 @@ pub use trace::{
 };
 
 use clap::{Args, Parser, Subcommand};
+use planewise_sim::drivers::replay::PowerCut;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
@@ -71,6 +72,8 @@ pub enum DeviceCommand {
         /// TOML file
         file: PathBuf,
     },
+    /// List the policies that a profile or an option can name: garbage collection, victims, wear, allocation, flash scheduling
+    Policies,
     /// Print the JSON Schema of profile files, for editors
     Schema,
 }
@@ -102,8 +105,26 @@ pub struct ManArguments {
     pub directory: Option<PathBuf>,
 }
 
+/// A power cut: a time with its unit, or `after:N`.
+fn power_cut(text: &str) -> Result<PowerCut, String> {
+    let refused = || {
+        "allowed: a time with its unit (s, ms, us or ns) such as 12.5s, or after:N with a number of requests N of 1 or more"
+            .to_owned()
+    };
+    if let Some(requests) = text.strip_prefix("after:") {
+        return requests.parse().ok().filter(|n| *n > 0).map(PowerCut::After).ok_or_else(refused);
+    }
+    // The longer units first: all of them end in s.
+    let units = [("ms", 6), ("us", 3), ("ns", 0), ("s", 9)];
+    let (number, digits) = units
+        .iter()
+        .find_map(|(unit, digits)| Some((text.strip_suffix(unit)?, *digits)))
+        .ok_or_else(refused)?;
+    trace::decimal(number, digits).map(|ns| PowerCut::At(planewise_model::Ns(ns))).ok_or_else(refused)
+}
+
 /// A seed in decimal or, after 0x, hexadecimal.
-fn seed(text: &str) -> Result<u64, String> {
+pub fn seed(text: &str) -> Result<u64, String> {
     let parsed = match text.strip_prefix("0x") {
         Some(digits) => u64::from_str_radix(digits, 16),
         None => text.parse(),
@@ -111,14 +132,6 @@ fn seed(text: &str) -> Result<u64, String> {
     parsed.map_err(|_| {
         "allowed: a whole number from 0 to 18446744073709551615, or 0x and hexadecimal digits".to_owned()
     })
-}
-
-/// Slots of the I/O queue.
-fn slots(text: &str) -> Result<u32, String> {
-    text.parse()
-        .ok()
-        .filter(|slots| (1..=4096).contains(slots))
-        .ok_or_else(|| "allowed: 1 to 4096".to_owned())
 }
 
 /// A count that is not 0.
@@ -164,6 +177,21 @@ mod tests {
         let window = run.get_arguments().find(|argument| argument.get_id() == "sort_window").unwrap();
         let help = window.get_help().unwrap().to_string();
         assert!(help.ends_with(&format!("[default: {default}]")), "{help}");
+    }
+
+    #[test]
+    fn a_power_cut_is_a_time_with_its_unit_or_a_number_of_requests() {
+        let at = |ns| Ok(PowerCut::At(planewise_model::Ns(ns)));
+        assert_eq!(power_cut("12.5s"), at(12_500_000_000));
+        assert_eq!(power_cut("300ms"), at(300_000_000));
+        assert_eq!(power_cut("0.25us"), at(250));
+        assert_eq!(power_cut("7ns"), at(7));
+        assert_eq!(power_cut("after:100000"), Ok(PowerCut::After(100_000)));
+        for wrong in
+            ["", "5", "s", "-1s", "1e3s", "0.5ns", "1.2345ms1", "1 s", "after:0", "after:x", "99999999999s"]
+        {
+            assert!(power_cut(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

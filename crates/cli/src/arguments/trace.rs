@@ -176,13 +176,18 @@ pub struct SynthArguments {
 
 /// Seconds with up to nine digits behind the point, exactly.
 fn seconds(text: &str) -> Result<planewise_model::Ns, String> {
+    decimal(text, 9).filter(|ns| *ns <= 1_000_000_000 * 1_000_000_000).map(planewise_model::Ns).ok_or_else(
+        || "allowed: seconds from 0 to 1000000000, with up to 9 digits behind the point".to_owned(),
+    )
+}
+
+/// A decimal number times ten to the power of `digits`, exactly; none when it has more digits behind the point, or is no
+/// plain number, or too large.
+pub(super) fn decimal(text: &str, digits: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    let refused = || "allowed: seconds from 0 to 1000000000, with up to 9 digits behind the point".to_owned();
-    if whole.is_empty() || part.len() > 9 || !digits(whole) || !digits(part) {
-        return Err(refused());
+    let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if whole.is_empty() || part.len() > digits || !plain(whole) || !plain(part) {
+        return None;
     }
-    let whole: u64 = whole.parse().ok().filter(|whole| *whole <= 1_000_000_000).ok_or_else(refused)?;
-    let part: u64 = format!("{part:0<9}").parse().map_err(|_| refused())?;
-    Ok(planewise_model::Ns(whole * 1_000_000_000 + part))
+    format!("{whole}{part:0<digits$}").parse().ok()
 }

@@ -4,7 +4,9 @@ use crate::arguments::DeviceCommand;
 use crate::failure::{Failure, Kind};
 use crate::{output, plan};
 use planewise_model::profile::EMBEDDED;
-use planewise_model::{Bytes, Profile};
+use planewise_model::{AllocationOrder, Bytes, Profile};
+use planewise_sim::gc::{self, victims};
+use planewise_sim::{flash_sched, wear};
 use std::path::Path;
 
 /// Lists, shows or checks profiles.
@@ -16,6 +18,7 @@ pub fn execute(command: &DeviceCommand) -> Result<(), Failure> {
         DeviceCommand::List => list(),
         DeviceCommand::Show { device } => show(device),
         DeviceCommand::Check { file } => check(file),
+        DeviceCommand::Policies => policies(),
         DeviceCommand::Schema => output::print(&format!("{:#}\n", Profile::json_schema().to_value())),
     }
 }
@@ -30,6 +33,53 @@ fn list() -> Result<(), Failure> {
             profile.geometry.capacity().to_string(),
             profile.description
         );
+    }
+    output::print(&text)
+}
+
+/// Allocations that are no order, as `planewise_sim::alloc` describes them.
+const ALLOCATIONS: [(&str, &str); 3] = [
+    ("dynamic", "the next idle plane, round robin"),
+    ("write-order", "the next plane, whatever is written"),
+    ("conflict-free", "an idle plane, for reads as well: a bound that no device reaches"),
+];
+
+/// Lists the families of policies of the device: the option that takes them, and a line for each.
+fn policies() -> Result<(), Failure> {
+    let orders = AllocationOrder::all();
+    let named = |name: &str, summary: &str| (name.to_owned(), summary.to_owned());
+    let mut allocations = vec![(
+        AllocationOrder::CWDP.to_string(),
+        format!(
+            "fixed by the page number: channel, chip (way), die, plane; in any of {} orders of c, w, d, p",
+            orders.len()
+        ),
+    )];
+    allocations.extend(ALLOCATIONS.map(|(name, summary)| named(name, summary)));
+    let families = [
+        (
+            "Garbage collection (--gc)",
+            gc::SCHEMES.iter().map(|scheme| named(scheme.name, scheme.summary)).collect::<Vec<_>>(),
+        ),
+        (
+            "Victim selection (--victims)",
+            victims::POLICIES.iter().map(|policy| named(&policy.form(), policy.summary)).collect(),
+        ),
+        (
+            "Wear levelling (--wear)",
+            wear::POLICIES.iter().map(|policy| named(&policy.form(), policy.summary)).collect(),
+        ),
+        ("Page allocation (--allocation)", allocations),
+        (
+            "Flash scheduling (--flash-scheduler)",
+            flash_sched::POLICIES.iter().map(|policy| named(policy.name, policy.summary)).collect(),
+        ),
+    ];
+    let width = families.iter().flat_map(|(_, lines)| lines).map(|(name, _)| name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for (title, lines) in families {
+        text += &format!("{}{title}\n", if text.is_empty() { "" } else { "\n" });
+        text.extend(lines.iter().map(|(name, summary)| format!("  {name:<width$}  {summary}\n")));
     }
     output::print(&text)
 }

@@ -27,7 +27,7 @@ pub fn simulate(
     table: fn(&Results, Style) -> String,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
-    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, arguments.seed)?;
+    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, &plan.seeds())?;
     source.keep()?;
     source.scale_time = arguments.scale_time;
     source.wrap_sectors =
@@ -43,7 +43,8 @@ pub fn simulate(
 
     let extras = Extras {
         warm_up: arguments.warmup,
-        check: arguments.check,
+        check: arguments.check || plan.power_cut.is_some(),
+        power_cut: plan.power_cut,
         request_log: arguments.request_log.then(|| directory.path()),
         timeline: timeline_sink.map(|sink| (sink, TIMELINE_OPERATIONS_MAX)),
         timeline_path,
@@ -94,7 +95,7 @@ fn setup(plan: &Plan, trace: TraceSetup) -> Setup {
     Setup {
         trace,
         device_profile: plan.profile.to_toml(),
-        condition: plan.configs[0].condition.to_string(),
+        condition: plan.options["condition"].replace(',', ", "),
         options: plan.options.clone(),
         random_generator: planewise_model::rng::GENERATOR_NAME.to_owned(),
     }

@@ -39,7 +39,7 @@ pub fn execute(command: &TraceCommand, stop: &AtomicBool) -> Result<(), Failure>
 
 /// Finds the trace that a command names.
 fn find(arguments: &TraceArguments) -> Result<Source, Failure> {
-    Source::find(&arguments.trace, &arguments.read, arguments.requests, arguments.seed)
+    Source::find(&arguments.trace, &arguments.read, arguments.requests, &[arguments.seed])
 }
 
 /// Hands a stream on in batches, with progress.

@@ -18,8 +18,12 @@ pub fn execute(arguments: &SynthArguments, stop: &AtomicBool) -> Result<(), Fail
         // Only volumes can be made: the error offers their names.
         synth::volume_or_file(&arguments.volume)?;
     }
-    let source =
-        Source::find(&arguments.volume, &ReadArguments::default(), Some(arguments.requests), arguments.seed)?;
+    let source = Source::find(
+        &arguments.volume,
+        &ReadArguments::default(),
+        Some(arguments.requests),
+        &[arguments.seed],
+    )?;
     if source.known_requests().is_none() {
         return Err(Failure::usage(format!(
             "{}: is a trace; allowed: a volume or a TOML file",
