@@ -6,6 +6,8 @@
 //! * when no candidate is left, one look at the plane puts it so high that a sixteenth of the blocks are below: the look is
 //!   paid for by the picks that it serves;
 //! * when more than a quarter of the blocks have fallen below, the fullest candidates are let go, list by list.
+//!
+//! The block picked last stays in its list while its pages move away one by one, and is put where it belongs when asked again.
 
 use super::lists::{Links, List};
 use super::{PlaneBlocks, PlaneShape, Policy, Victims};
@@ -33,6 +35,17 @@ struct Greedy {
     /// Candidates by valid count. Empty until the first pick: a plane that is never collected needs no memory.
     lists: Vec<List>,
     links: Links,
+    picked: Option<Picked>,
+}
+
+/// The block picked last.
+#[derive(Clone, Copy)]
+struct Picked {
+    block: u32,
+    /// The list that it is in.
+    list: u16,
+    /// What it holds by now.
+    valid: u16,
 }
 
 impl Greedy {
@@ -45,6 +58,22 @@ impl Greedy {
             candidates: 0,
             lists: Vec::new(),
             links: Links::default(),
+            picked: None,
+        }
+    }
+
+    fn remove(&mut self, block: u32, list: u16) {
+        self.lists[usize::from(list)].remove(&mut self.links, block);
+        self.candidates -= 1;
+    }
+
+    /// Puts the block picked last into the list of what it holds.
+    fn settle(&mut self) {
+        if let Some(Picked { block, list, valid }) = self.picked.take()
+            && list != valid
+        {
+            self.remove(block, list);
+            self.insert(block, valid);
         }
     }
 
@@ -57,6 +86,9 @@ impl Greedy {
     /// Lowers the bar by one where enough candidates stay.
     fn let_go(&mut self) {
         if self.candidates <= self.blocks / MOST_SHARE {
+            return;
+        }
+        if self.picked.is_some_and(|picked| picked.list == self.bar - 1) {
             return;
         }
         let fullest = &mut self.lists[usize::from(self.bar - 1)];
@@ -110,18 +142,27 @@ impl Victims for Greedy {
     }
 
     fn fell(&mut self, block: u32, valid: u16) {
+        if let Some(picked) = &mut self.picked
+            && picked.block == block
+        {
+            picked.valid = valid;
+            return;
+        }
         if valid + 1 < self.bar {
-            self.lists[usize::from(valid) + 1].remove(&mut self.links, block);
-            self.candidates -= 1;
+            self.remove(block, valid + 1);
         }
         self.insert(block, valid);
         self.let_go();
     }
 
     fn erased(&mut self, block: u32) {
-        if self.bar > 0 {
-            self.lists[0].remove(&mut self.links, block);
-            self.candidates -= 1;
+        match self.picked {
+            Some(picked) if picked.block == block => {
+                self.remove(block, picked.list);
+                self.picked = None;
+            }
+            _ if self.bar > 0 => self.remove(block, 0),
+            _ => {}
         }
     }
 
@@ -130,12 +171,14 @@ impl Victims for Greedy {
     }
 
     fn pick(&mut self, plane: &PlaneBlocks<'_>) -> Option<u32> {
-        let found = self.first();
+        self.settle();
+        let mut found = self.first();
         // With the bar at the top, every block that holds an invalid page is a candidate: there is none.
-        if found.is_some() || self.lists.len() == usize::from(self.bar) && self.bar > 0 {
-            return found;
+        if found.is_none() && self.bar != self.pages_per_block {
+            self.refill(plane);
+            found = self.first();
         }
-        self.refill(plane);
-        self.first()
+        self.picked = found.map(|block| Picked { block, list: self.lowest, valid: self.lowest });
+        found
     }
 }
