@@ -4,9 +4,9 @@ use crate::format::{self, ABSENT};
 use crate::names;
 use crate::plot::{bars, cdf, look};
 use crate::summary;
-use crate::table::{Pick, READ, Tone, WRITE, ratio_tone};
+use crate::table::{Pick, READ, Tone, WRITE, conflicted, ratio_tone};
 use minijinja::{Environment, Value, context};
-use planewise_sim::results::{DirectionMetrics, Metrics, Results, Status, UnitUtilization};
+use planewise_sim::results::{DirectionMetrics, GcCost, Metrics, Results, Status, UnitUtilization};
 use serde::Serialize;
 
 mod reproduce;
@@ -30,6 +30,8 @@ pub fn html(results: &Results) -> String {
         comparison => tables::comparison(results, &names),
         percentiles => tables::percentiles(results, &names),
         flash => tables::flash(results, &names),
+        collection => collected(results).then(|| tables::collection(results, &names)),
+        collections => figures(collections(results, &names)),
         requests => tables::requests(results, &names),
         own => tables::own(results, &names),
         distributions => figures(distributions(results, &names)),
@@ -81,7 +83,17 @@ fn title(results: &Results) -> String {
             } else {
                 "several devices".to_owned()
             };
-            let what = if names::distinctions(results).is_empty() { "schedulers" } else { "runs" };
+            let differing = names::distinctions(results);
+            let what = match differing.as_slice() {
+                [] => "schedulers",
+                [only]
+                    if only.title == "gc"
+                        && !names::identity(results).iter().any(|of| of.title == "scheduler") =>
+                {
+                    "garbage collection schemes"
+                }
+                _ => "runs",
+            };
             format!("{} {what} on {device}, trace {trace}", runs.len())
         }
     }
@@ -220,6 +232,61 @@ fn shares(results: &Results, names: &[String]) -> Vec<Drawn> {
         (title.to_owned(), bars::plot(title, &rows, format::percent).ok_or("No such request completed."))
     };
     kinds.map(draw).into()
+}
+
+fn collected(results: &Results) -> bool {
+    results.runs.iter().any(|run| run.metrics.gc.collections > 0)
+}
+
+/// What a collection costs its chip, and how requests fared that met one.
+fn collections(results: &Results, names: &[String]) -> Vec<Drawn> {
+    let runs = || results.runs.iter().zip(names).filter(|(run, _)| run.metrics.gc.collections > 0);
+    let costs: Vec<bars::Row<'_>> = runs().map(|(run, name)| cost_row(&run.metrics.gc.cost, name)).collect();
+    let met: Vec<bars::Row<'_>> = runs()
+        .filter_map(|(run, name)| {
+            let latency = conflicted(&run.metrics.gc)?;
+            let series = names.iter().position(|other| other == name).unwrap_or(0);
+            let all = run.metrics.all.latency_ns.mean;
+            let tooltip = format!(
+                "{name}: {} on average, p99 {}; {} of requests met a collection; all requests {}",
+                format::time(latency),
+                format::time(run.metrics.gc.conflicts.latency_ns.p99 as f64),
+                format::percent(run.metrics.gc.conflicts.share),
+                format::time(all)
+            );
+            let segments = vec![bars::Segment { class: fill(series), value: latency, tooltip }];
+            let value =
+                format!("{} · {}", format::time(latency), format::percent(run.metrics.gc.conflicts.share));
+            Some(bars::Row { name, segments, mark: Some(all), value })
+        })
+        .collect();
+    let cost_label = "Mean cost of a collection on its chip per run: read, transfer, program, erase";
+    let met_label = "Mean latency of the requests that met a collection, per run; marks: of all requests";
+    vec![
+        (
+            "What a collection costs its chip".to_owned(),
+            bars::plot(cost_label, &costs, format::time).ok_or("Nothing was collected."),
+        ),
+        (
+            "Latency of requests that met a collection".to_owned(),
+            bars::plot(met_label, &met, format::time).ok_or("No request met a collection."),
+        ),
+    ]
+}
+
+fn cost_row<'a>(cost: &GcCost, name: &'a str) -> bars::Row<'a> {
+    let parts = [
+        ("gc-read", "array reads of valid pages", cost.read_ns),
+        ("gc-transfer", "transfers of valid pages", cost.transfer_ns),
+        ("gc-program", "programs of valid pages", cost.program_ns),
+        ("gc-erase", "the erase", cost.erase_ns),
+    ];
+    let segments = parts.map(|(class, what, value)| bars::Segment {
+        class: class.to_owned(),
+        value,
+        tooltip: format!("{name}: {} {what}", format::time(value)),
+    });
+    bars::Row { name, segments: segments.into(), mark: None, value: format::time(cost.total_ns) }
 }
 
 fn fill(series: usize) -> String {

@@ -72,8 +72,9 @@ fn the_page_tells_in_order_what_a_reader_looks_for() {
         "Waiting and processing",
         "How busy the device was",
         "Conflicts and priorities",
+        "Garbage collection",
         "All percentiles and throughput",
-        "Flash operations and garbage collection",
+        "Flash operations",
         "Setup",
         "Device profile",
         "Reproduce",
@@ -82,8 +83,9 @@ fn the_page_tells_in_order_what_a_reader_looks_for() {
         assert!(place > last, "{heading}");
         last = place;
     }
-    assert_eq!(page.matches("<figure>").count(), 12);
-    assert_eq!(page.matches("class=\"plot\"").count(), 12);
+    assert_eq!(page.matches("<figure>").count(), 14);
+    // Collections of this sample met no request.
+    assert_eq!(page.matches("class=\"plot\"").count(), 13);
     assert!(page.contains("af1349b9f5f9a1a6") && page.contains("planewise compare \\"));
 }
 
@@ -105,7 +107,7 @@ fn a_direction_without_requests_has_words_instead_of_plots() {
         run.metrics.write = DirectionMetrics::default();
     }
     let page = html(&results);
-    assert_eq!(page.matches("class=\"plot\"").count(), 8);
+    assert_eq!(page.matches("class=\"plot\"").count(), 9);
     assert_eq!(page.matches("No such request completed.").count(), 4);
 }
 
@@ -127,4 +129,20 @@ fn every_colour_has_a_value_in_light_in_dark_and_in_print() {
     for name in used {
         assert_eq!(style.matches(&format!("{name}: #")).count(), 3, "{name}");
     }
+}
+
+#[test]
+fn collections_have_their_section_with_cost_by_part_and_the_bound_is_marked() {
+    let page = html(&samples::collections());
+    assert!(page.contains("5 garbage collection schemes on piq-128g"), "title");
+    for part in ["gc-read", "gc-transfer", "gc-program", "gc-erase"] {
+        assert_eq!(page.matches(&format!("class=\"{part}\"")).count(), 5, "{part}");
+    }
+    assert!(page.contains("idle_chip: 6.82 ms programs of valid pages"), "tooltip");
+    assert!(page.contains("<span class=\"tag\">bound</span>"));
+    let mut results = samples::six_schedulers();
+    for run in &mut results.runs {
+        run.metrics.gc = Default::default();
+    }
+    assert!(!html(&results).contains(">Garbage collection</h"));
 }

@@ -1,6 +1,7 @@
 //! What a run says to its reader: a table for the terminal, `results.json` for programs, one HTML page for people.
 //!
-//! The one input is [`planewise_sim::results::Results`]; nothing here measures, and nothing here knows a simulator.
+//! The one input is [`planewise_sim::results::Results`]; nothing here measures. Of the
+//! simulator only the table of collection schemes is asked: which of them is a bound.
 //!
 //! The page's plots are inline SVG drawn by [`plot`], a few hundred lines of Rust. A vendored plotting library in script was the
 //! alternative: it would add about a megabyte to every report, need a script to run before anything shows, and print badly.

@@ -14,36 +14,41 @@ pub struct Distinction {
 /// The labels other than the scheduler that differ between runs; then, while two runs still look the same, their differing tunables.
 pub fn distinctions(results: &Results) -> Vec<Distinction> {
     let runs = &results.runs;
-    let mut found: Vec<Distinction> = LABELS
-        .iter()
-        .map(|(title, get)| Distinction {
-            title: (*title).to_owned(),
-            values: runs.iter().map(|run| get(&run.labels)).collect(),
-        })
-        .filter(|column| column.values.windows(2).any(|pair| pair[0] != pair[1]))
-        .collect();
+    let mut found: Vec<Distinction> =
+        LABELS.iter().map(|(title, get)| label(runs, title, *get)).filter(Distinction::differs).collect();
     if has_twins(runs) {
         found.extend(differing_tunables(runs));
     }
     found
 }
 
-/// One name per run, unique, the scheduler first: `piq`, or `piq · plane · ncq:32` when more than the scheduler differs.
+/// What names a run: the scheduler, unless it is the same everywhere and something else differs, and all that differs.
+pub fn identity(results: &Results) -> Vec<Distinction> {
+    let mut columns = distinctions(results);
+    let scheduler = label(&results.runs, "scheduler", |labels| labels.scheduler.clone());
+    if columns.is_empty() || scheduler.differs() {
+        columns.insert(0, scheduler);
+    }
+    columns
+}
+
+/// One name per run, unique: `piq`, `piq · plane · ncq:32` when more than the scheduler differs, `idle_chip` when only the
+/// collection scheme does.
 pub fn run_names(results: &Results) -> Vec<String> {
-    let columns = distinctions(results);
+    let columns = identity(results);
     let mut names: Vec<String> = Vec::with_capacity(results.runs.len());
-    for (index, run) in results.runs.iter().enumerate() {
-        let mut name = run.labels.scheduler.clone();
+    for index in 0..results.runs.len() {
+        let mut words: Vec<String> = Vec::with_capacity(columns.len());
         for column in &columns {
             let value = &column.values[index];
             match column.title.as_str() {
                 _ if value.is_empty() => {}
-                "level" | "allocation" | "gc" | "device" | "trace" | "command queue" => {
-                    name += &format!(" · {value}")
-                }
-                title => name += &format!(" · {title} {value}"),
+                "scheduler" | "level" | "allocation" | "gc" | "condition" | "device" | "trace"
+                | "command queue" => words.push(value.clone()),
+                title => words.push(format!("{title} {value}")),
             }
         }
+        let mut name = words.join(" · ");
         if names.contains(&name) {
             name += &format!(" #{}", index + 1);
         }
@@ -52,12 +57,41 @@ pub fn run_names(results: &Results) -> Vec<String> {
     names
 }
 
+/// Whether a run shows what no device could do: a bound is something to measure against, never a winner.
+pub fn is_bound(run: &RunResult) -> bool {
+    let bound = |name: &str| planewise_sim::gc::find(name).is_ok_and(|scheme| scheme.bound);
+    bound(&run.labels.gc) || run.labels.allocation == "conflict-free"
+}
+
+/// Whether runs differ in what garbage collection does, or in what it has to work with.
+pub fn differ_in_collection(results: &Results) -> bool {
+    let titles = ["gc", "victims", "buffer pages", "gc threshold", "separate", "wear", "condition"];
+    distinctions(results).iter().any(|column| titles.contains(&column.title.as_str()))
+}
+
+impl Distinction {
+    fn differs(&self) -> bool {
+        self.values.windows(2).any(|pair| pair[0] != pair[1])
+    }
+}
+
+fn label(runs: &[RunResult], title: &str, get: Get) -> Distinction {
+    Distinction { title: title.to_owned(), values: runs.iter().map(|run| get(&run.labels)).collect() }
+}
+
 type Get = fn(&Labels) -> String;
 
-const LABELS: [(&str, Get); 8] = [
+const LABELS: [(&str, Get); 15] = [
     ("level", |labels| labels.level.clone()),
     ("allocation", |labels| labels.allocation.clone()),
     ("gc", |labels| labels.gc.clone()),
+    ("victims", |labels| labels.victims.clone()),
+    ("buffer pages", |labels| labels.buffer_pages.to_string()),
+    ("gc threshold", |labels| labels.gc_threshold.to_string()),
+    ("separate", |labels| if labels.hot_cold_separation { "on" } else { "off" }.to_owned()),
+    ("wear", |labels| labels.wear.clone()),
+    ("condition", |labels| labels.condition.clone()),
+    ("flash scheduler", |labels| labels.flash_scheduler.clone()),
     ("device", |labels| labels.device.clone()),
     ("trace", |labels| labels.trace.clone()),
     ("command queue", |labels| labels.command_queue.clone()),
@@ -113,9 +147,20 @@ mod tests {
         let titles: Vec<String> = distinctions(&results).into_iter().map(|column| column.title).collect();
         assert_eq!(titles, ["level", "threshold_ms"]);
         let names = run_names(&results);
-        assert_eq!(names[1], "piq · plane · threshold_ms 1");
+        assert_eq!(names[1], "plane · threshold_ms 1");
         results.runs[2] = results.runs[1].clone();
         let names = run_names(&results);
         assert_ne!(names[1], names[2]);
+    }
+
+    #[test]
+    fn a_scheduler_that_all_share_names_none_of_them() {
+        let mut results = samples::collections();
+        assert_eq!(run_names(&results)[..3], ["traditional", "preemptive", "dpr"]);
+        assert!(differ_in_collection(&results) && !differ_in_collection(&samples::six_schedulers()));
+        assert_eq!(results.runs.iter().filter(|run| is_bound(run)).count(), 1);
+        results.runs[3].labels.buffer_pages = 64;
+        results.runs[3].labels.scheduler = "piq".to_owned();
+        assert_eq!(run_names(&results)[3], "piq · idle_chip · buffer pages 64");
     }
 }

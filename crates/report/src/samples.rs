@@ -23,6 +23,116 @@ pub fn six_schedulers() -> Results {
     }
 }
 
+/// Five collection schemes under one scheduler, with numbers of the size the GC paper reports; the last is a bound.
+pub fn collections() -> Results {
+    let mut results = six_schedulers();
+    results.baseline = 0;
+    let speed = [
+        ("traditional", 1.0, 1.0, 0.0, 1.0),
+        ("preemptive", 0.88, 0.91, 0.0, 0.8),
+        ("dpr", 0.7, 0.99, 0.0, 0.9),
+        ("idle_chip", 0.6, 0.78, 0.486, 0.45),
+        ("gc_free", 0.21, 0.34, 0.0, 0.0),
+    ];
+    results.runs = speed
+        .iter()
+        .enumerate()
+        .map(|(index, (name, read, write, buffered, conflicts))| {
+            let mut run = run("noop", *read, *write, 1.0, index as u64);
+            run.labels.gc = (*name).to_owned();
+            run.metrics.gc = collection(*buffered, *conflicts);
+            if *name == "dpr" {
+                run.metrics.gc.replicas = ReplicaMetrics {
+                    created: 40_113,
+                    reads_redirected: 9_120,
+                    most: 4_096,
+                    ..Default::default()
+                };
+            }
+            if *name == "gc_free" {
+                run.metrics.gc.cost = GcCost::default();
+            }
+            run
+        })
+        .collect();
+    results.setup.options.insert("gc".to_owned(), "traditional,preemptive,dpr,idle_chip,gc_free".to_owned());
+    results
+}
+
+/// A run whose power was cut.
+pub fn power_cut() -> Results {
+    let mut results = collections();
+    results.runs = vec![results.runs.swap_remove(3)];
+    results.runs[0].metrics.gc.power_loss = Some(PowerLoss {
+        at_ns: 12_500_000_000,
+        requests_lost: 34,
+        torn_pages: 7,
+        torn_blocks: 1,
+        buffered_pages: 96,
+        flush_formula_ns: 645_760,
+        flush_ns: 1_286_720,
+        recovered_pages: 28_180_480,
+        lost_pages: 0,
+    });
+    results
+}
+
+/// What collections of the GC paper's size measured: a share through the buffer, and conflicts over the traditional scheme's.
+fn collection(buffered: f64, conflicts: f64) -> GcMetrics {
+    let left = 1.0 - buffered;
+    let pages_buffered = (241_223.0 * buffered) as u64;
+    let cost = GcCost {
+        read_ns: 663_000.0,
+        transfer_ns: 905_000.0 * (1.0 + left),
+        program_ns: 13_260_000.0 * left,
+        erase_ns: 1_500_000.0,
+        total_ns: 663_000.0 + 905_000.0 * (1.0 + left) + 13_260_000.0 * left + 1_500_000.0,
+        elsewhere_ns: 14_165_000.0 * buffered,
+        span_ns: 19_800_000.0 * (0.4 + 0.6 * left),
+    };
+    GcMetrics {
+        collections: 10_915,
+        wear_collections: 12,
+        erases: 10_915,
+        idle_share: 0.177,
+        idle_chip_share: 0.21,
+        host_pages_per_collection: 43.5,
+        moved_per_collection: 22.1,
+        pages_moved: 241_223,
+        pages_buffered,
+        buffered_share: buffered,
+        write_amplification: 1.51,
+        wear_spread: 7,
+        cost,
+        conflicts: GcConflicts {
+            reads: (61_000.0 * conflicts) as u64,
+            writes: (104_000.0 * conflicts) as u64,
+            new: (9_200.0 * buffered) as u64,
+            avoided: (80_000.0 * buffered) as u64,
+            share: 0.165 * conflicts,
+            read_latency_ns_mean: 14.2e6 * conflicts,
+            write_latency_ns_mean: 21.7e6 * conflicts,
+            latency_ns: direction(19.0e6 * conflicts, 0.5, 9.0, 1.0).latency_ns,
+        },
+        buffer: if buffered == 0.0 {
+            BufferMetrics::default()
+        } else {
+            BufferMetrics {
+                reads_served: 1_930,
+                writes_absorbed: 402,
+                written_back: pages_buffered - 402,
+                residency_ns_mean: 44.1e6,
+                residency_ns_max: 1_310_000_000,
+                occupancy_mean: 12.7,
+                occupancy_max: 128,
+                flush_formula_ns: 1_288_320,
+                flush_ns: 1_288_320,
+            }
+        },
+        ..GcMetrics::default()
+    }
+}
+
 /// Everything a report must survive.
 pub fn all() -> Vec<Results> {
     let mut single = six_schedulers();
@@ -94,6 +204,8 @@ pub fn all() -> Vec<Results> {
         interrupted,
         hostile,
         bad_baseline,
+        collections(),
+        power_cut(),
     ]
 }
 

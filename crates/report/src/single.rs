@@ -3,7 +3,7 @@
 use crate::format::{self, ABSENT};
 use crate::names;
 use crate::table::{Style, Tone, header, paint};
-use planewise_sim::results::{DirectionMetrics, Results, RunResult, Status};
+use planewise_sim::results::{DirectionMetrics, GcMetrics, PowerLoss, Results, RunResult, Status};
 use unicode_width::UnicodeWidthStr;
 
 /// A readable summary of each run (usually the one run), ending in a newline.
@@ -114,16 +114,6 @@ fn facts(run: &RunResult) -> String {
             format::count(flash.erases)
         ),
     );
-    let gc = &metrics.gc;
-    line(
-        "collections",
-        format!(
-            "{}  pages moved {}  write amplification {}",
-            format::count(gc.collections),
-            format::count(gc.pages_moved),
-            format::three_digits(gc.write_amplification)
-        ),
-    );
     line(
         "window",
         format!(
@@ -132,10 +122,220 @@ fn facts(run: &RunResult) -> String {
             format::three_digits(metrics.mean_queue_depth)
         ),
     );
+    if metrics.gc.collections > 0 {
+        let labels = &run.labels;
+        let buffer = match metrics.gc.buffer.occupancy_max {
+            0 => String::new(),
+            _ => format!("  buffer {} pages", labels.buffer_pages),
+        };
+        line(
+            "scheme",
+            format!(
+                "{}  victims {}{buffer}",
+                format::one_line(&labels.gc, 20),
+                format::one_line(&labels.victims, 14)
+            ),
+        );
+    }
+    for (title, text) in collection(&metrics.gc) {
+        line(title, text);
+    }
     for (name, checks) in &run.invariants {
         line("checked", format!("{} {} times", format::one_line(name, 40), format::count(*checks)));
     }
     out
+}
+
+/// Garbage collection: a line for each thing that there was.
+fn collection(gc: &GcMetrics) -> Vec<(&'static str, String)> {
+    let count = format::count;
+    let time = format::time;
+    let mut lines = vec![(
+        "collections",
+        format!(
+            "{}  pages moved {}  write amplification {}",
+            count(gc.collections),
+            count(gc.pages_moved),
+            format::three_digits(gc.write_amplification)
+        ),
+    )];
+    if gc.collections > 0 {
+        lines.push((
+            "  each",
+            format!(
+                "moves {} pages for {} written  begins idle {}",
+                format::three_digits(gc.moved_per_collection),
+                format::three_digits(gc.host_pages_per_collection),
+                format::percent(gc.idle_share)
+            ),
+        ));
+        let cost = &gc.cost;
+        lines.push((
+            "  on its chip",
+            format!(
+                "{}: read {}  transfer {}  program {}",
+                time(cost.total_ns),
+                time(cost.read_ns),
+                time(cost.transfer_ns),
+                time(cost.program_ns),
+            ),
+        ));
+        lines.push((
+            "",
+            format!(
+                "erase {}  elsewhere {}  begin to end {}",
+                time(cost.erase_ns),
+                time(cost.elsewhere_ns),
+                time(cost.span_ns)
+            ),
+        ));
+        let met = &gc.conflicts;
+        lines.push((
+            "  met by",
+            format!(
+                "{} reads  {} writes, {} of requests",
+                count(met.reads),
+                count(met.writes),
+                format::percent(met.share)
+            ),
+        ));
+        if met.reads + met.writes > 0 {
+            lines.push((
+                "",
+                format!(
+                    "took {}, p99 {} (reads {}, writes {})",
+                    time(met.latency_ns.mean),
+                    time(met.latency_ns.p99 as f64),
+                    some_time(met.reads, met.read_latency_ns_mean),
+                    some_time(met.writes, met.write_latency_ns_mean)
+                ),
+            ));
+        }
+        let chips = format::percent(gc.idle_chip_share);
+        let made = match met.new + met.avoided {
+            0 => String::new(),
+            _ => format!("  conflicts avoided {}, made {}", count(met.avoided), count(met.new)),
+        };
+        lines.push(("", format!("chips idle {chips}{made}")));
+    }
+    lines.extend(means_of_schemes(gc));
+    if gc.erases > 0 {
+        let cold = match gc.wear_collections {
+            0 => String::new(),
+            cold => format!("  {} cold blocks moved", count(cold)),
+        };
+        let text =
+            format!("{} erases  spread of a block's {}{cold}", count(gc.erases), count(gc.wear_spread));
+        lines.push(("wear", text));
+    }
+    lines.extend(gc.power_loss.iter().flat_map(power_loss));
+    lines
+}
+
+/// Buffer, replicas, suspensions: only where they were used.
+fn means_of_schemes(gc: &GcMetrics) -> Vec<(&'static str, String)> {
+    let count = format::count;
+    let time = format::time;
+    let mut lines = Vec::new();
+    let buffer = &gc.buffer;
+    if buffer.occupancy_max > 0 {
+        lines.push((
+            "buffer",
+            format!(
+                "{} of moves  served {} reads  absorbed {} writes",
+                format::percent(gc.buffered_share),
+                count(buffer.reads_served),
+                count(buffer.writes_absorbed)
+            ),
+        ));
+        lines.push((
+            "",
+            format!(
+                "{} written back after {} (longest {})",
+                count(buffer.written_back),
+                some_time(buffer.written_back, buffer.residency_ns_mean),
+                some_time(buffer.written_back, buffer.residency_ns_max as f64)
+            ),
+        ));
+        lines.push((
+            "",
+            format!(
+                "mean {} pages  most {}",
+                format::three_digits(buffer.occupancy_mean),
+                count(u64::from(buffer.occupancy_max))
+            ),
+        ));
+        lines.push((
+            "",
+            format!(
+                "flush of the most {}, by formula (1) {}",
+                time(buffer.flush_ns as f64),
+                time(buffer.flush_formula_ns as f64)
+            ),
+        ));
+    }
+    let replicas = &gc.replicas;
+    if replicas.created > 0 {
+        lines.push((
+            "replicas",
+            format!(
+                "{} written  {} reads redirected  most {}",
+                count(replicas.created),
+                count(replicas.reads_redirected),
+                count(u64::from(replicas.most))
+            ),
+        ));
+        lines.push((
+            "",
+            format!(
+                "dropped {} on writes, {} for space",
+                count(replicas.dropped_on_write),
+                count(replicas.dropped_for_space)
+            ),
+        ));
+    }
+    if gc.suspensions > 0 {
+        lines.push(("suspended", format!("{} programs and erases for a read", count(gc.suspensions))));
+    }
+    lines
+}
+
+/// What a power cut found.
+fn power_loss(cut: &PowerLoss) -> Vec<(&'static str, String)> {
+    let count = format::count;
+    vec![
+        (
+            "power cut",
+            format!(
+                "at {}  unacknowledged requests lost {}",
+                format::time(cut.at_ns as f64),
+                count(cut.requests_lost)
+            ),
+        ),
+        ("", format!("torn: {} programs, {} erases", count(cut.torn_pages), count(cut.torn_blocks))),
+        (
+            "",
+            format!(
+                "flush of {} buffered pages {}, by formula (1) {}",
+                count(u64::from(cut.buffered_pages)),
+                format::time(cut.flush_ns as f64),
+                format::time(cut.flush_formula_ns as f64)
+            ),
+        ),
+        (
+            "",
+            format!(
+                "recovered {} pages, acknowledged pages lost {}",
+                count(cut.recovered_pages),
+                count(cut.lost_pages)
+            ),
+        ),
+    ]
+}
+
+/// A time of so many things; nothing where there were none.
+fn some_time(count: u64, ns: f64) -> String {
+    if count == 0 { ABSENT.to_owned() } else { format::time(ns) }
 }
 
 #[cfg(test)]
@@ -151,6 +351,34 @@ mod tests {
         for word in ["noop", "p99.99", "340,000", "write amplification 1.18", "12.7"] {
             assert!(text.contains(word), "{word}: {text}");
         }
+    }
+
+    #[test]
+    fn collection_shows_what_there_was_and_a_power_cut_what_it_left_within_eighty_columns() {
+        let text = single(&samples::power_cut(), Style { width: Some(80), ..Style::default() });
+        assert!(text.lines().all(|line| line.width() <= 80), "{text}");
+        for word in [
+            "moves 22.1 pages for 43.5 written  begins idle 17.7%",
+            "idle_chip  victims greedy  buffer 128 pages",
+            "spread of a block's 7  12 cold blocks moved",
+            "10.3 ms: read 663 µs  transfer 1.37 ms  program 6.82 ms",
+            "erase 1.50 ms  elsewhere 6.88 ms",
+            "48.6% of moves  served 1,930 reads  absorbed 402 writes",
+            "mean 12.7 pages  most 128",
+            "flush of the most 1.29 ms",
+            "at 12.5 s  unacknowledged requests lost 34",
+            "torn: 7 programs, 1 erases",
+            "flush of 96 buffered pages 1.29 ms, by formula (1) 646 µs",
+            "recovered 28,180,480 pages, acknowledged pages lost 0",
+        ] {
+            assert!(text.contains(word), "{word}: {text}");
+        }
+        assert!(!text.contains("replicas"), "{text}");
+        let mut of_each = samples::collections();
+        of_each.runs.swap(0, 2);
+        of_each.runs.truncate(1);
+        let dpr = single(&of_each, Style::default());
+        assert!(dpr.contains("40,113 written  9,120 reads redirected") && !dpr.contains("buffer"), "{dpr}");
     }
 
     #[test]

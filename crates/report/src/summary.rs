@@ -2,6 +2,7 @@
 
 use crate::format::{self, NEGLIGIBLE};
 use crate::names;
+use crate::table;
 use planewise_sim::results::{DirectionMetrics, Results, RunResult};
 
 /// The sentences, in paragraphs of one point each.
@@ -17,6 +18,8 @@ pub fn summary(results: &Results) -> Vec<String> {
         points.extend(Side::BOTH.iter().filter_map(|side| side.verdict(results, &names)));
     }
     points.extend(trade_off(results, &names));
+    points.extend(bounds(results, &names));
+    points.extend(collection(results, &names));
     points.extend(conflicts(baseline, &names[index_of(results)]));
     points.push(command_queue(results, baseline));
     if results.runs.len() > 1 {
@@ -36,6 +39,9 @@ fn what_ran(results: &Results, baseline: &RunResult) -> String {
     let who = match results.runs.len() {
         1 => format!("One run, under the scheduler {}, served", name(&baseline.labels.scheduler)),
         n if names::distinctions(results).is_empty() => format!("{n} schedulers each served"),
+        n if names::distinctions(results).iter().all(|column| column.title == "gc") => {
+            format!("{n} garbage collection schemes each served")
+        }
         n => format!("{n} runs each served"),
     };
     format!(
@@ -73,9 +79,11 @@ impl Side {
         (self.of)(run).latency_ns.mean
     }
 
-    /// The run with the shortest mean; the baseline when it ties.
+    /// The run with the shortest mean; the baseline when it ties. Bounds do not compete, unless there is nothing else.
     fn best(&self, results: &Results) -> Option<usize> {
-        let candidates = (0..results.runs.len()).filter(|&i| (self.count)(&results.runs[i]) > 0);
+        let competes = competes(results);
+        let candidates = (0..results.runs.len())
+            .filter(|&i| (self.count)(&results.runs[i]) > 0 && competes(&results.runs[i]));
         candidates.min_by(|&a, &b| {
             let key = |i: usize| (self.mean(&results.runs[i]), i != results.baseline);
             key(a).0.total_cmp(&key(b).0).then(key(a).1.cmp(&key(b).1))
@@ -99,7 +107,9 @@ impl Side {
                 self.shares(winner)
             ));
         }
-        let slowest = results.runs.iter().map(|run| self.mean(run)).fold(0.0, f64::max);
+        let competes = competes(results);
+        let slowest =
+            results.runs.iter().filter(|run| competes(run)).map(|run| self.mean(run)).fold(0.0, f64::max);
         if slowest <= mean * (1.0 + NEGLIGIBLE) {
             return Some(format!(
                 "{start}all runs are within {} of one another ({} on average), so for {noun}s the choice made no difference here. {}",
@@ -116,6 +126,14 @@ impl Side {
             ));
         };
         let base_name = name(&names[results.baseline]);
+        if names::is_bound(base) && !names::is_bound(winner) {
+            return Some(format!(
+                "{start}{} was fastest on average of what a device can do: {}. The baseline {base_name} is a bound at {}.",
+                name(&names[best]),
+                format::time(mean),
+                format::time(self.mean(base))
+            ));
+        }
         let gain = 1.0 - mean / self.mean(base);
         let rivals = self.rivals(results, best, names);
         if best == results.baseline || gain <= 0.0 {
@@ -132,7 +150,12 @@ impl Side {
                 format!("only {} less, too little to rely on", format::percent_in_words(g))
             }
             g if g < 0.1 => format!("{} less, a small gain", format::percent_in_words(g)),
-            g if g < 0.9 => format!("{} less", format::percent_in_words(g)),
+            g if g < 0.3 => format!("{} less", format::percent_in_words(g)),
+            g if g < 0.9 => format!(
+                "{} less, {} times as fast",
+                format::percent_in_words(g),
+                format::three_digits(self.mean(base) / mean)
+            ),
             // "99.5 % less" hides whether that is two hundred times or twenty.
             _ => format!("shorter by a factor of {}", format::three_digits(self.mean(base) / mean)),
         };
@@ -145,9 +168,11 @@ impl Side {
     /// Runs that are as good as the best.
     fn rivals(&self, results: &Results, best: usize, names: &[String]) -> String {
         let limit = self.mean(&results.runs[best]) * (1.0 + NEGLIGIBLE);
+        let competes = competes(results);
         let level: Vec<String> = (0..results.runs.len())
             .filter(|&i| {
-                i != best && (self.count)(&results.runs[i]) > 0 && self.mean(&results.runs[i]) <= limit
+                let run = &results.runs[i];
+                i != best && (self.count)(run) > 0 && self.mean(run) <= limit && competes(run)
             })
             .map(|i| name(&names[i]))
             .collect();
@@ -212,6 +237,76 @@ impl Side {
 /// The share of latency that passed before issue; none when nothing took time.
 fn waiting_share(of: &DirectionMetrics) -> Option<f64> {
     (of.latency_ns.mean > 0.0).then(|| (of.waiting_ns.mean / of.latency_ns.mean).clamp(0.0, 1.0))
+}
+
+/// Which runs can be called a winner: those that a device could do, or all when there are no such.
+fn competes(results: &Results) -> impl Fn(&RunResult) -> bool {
+    let only_bounds = results.runs.iter().all(names::is_bound);
+    move |run| only_bounds || !names::is_bound(run)
+}
+
+/// How much of the way from the baseline to a bound the best run goes.
+fn bounds(results: &Results, names: &[String]) -> Option<String> {
+    let base = results.runs.get(results.baseline).filter(|base| !names::is_bound(base))?;
+    let (bound, bound_name) = results.runs.iter().zip(names).find(|(run, _)| names::is_bound(run))?;
+    if !same_work(results) {
+        return None;
+    }
+    let mut sides = Vec::new();
+    for side in &Side::BOTH {
+        let Some(best) = side.best(results) else { continue };
+        let (from, to) = (side.mean(base), side.mean(bound));
+        let way = if from - to <= NEGLIGIBLE * from {
+            "the baseline is level with it".to_owned()
+        } else if best == results.baseline {
+            "no run goes any of the way there from the baseline".to_owned()
+        } else {
+            let gone = ((from - side.mean(&results.runs[best])) / (from - to)).clamp(0.0, 1.0);
+            format!("{} goes {} of the way there", name(&names[best]), format::percent_in_words(gone))
+        };
+        sides.push(format!("{} for {}s ({way})", format::time(to), side.noun));
+    }
+    (!sides.is_empty())
+        .then(|| format!("The bound {}, which no device reaches: {}.", name(bound_name), sides.join(", ")))
+}
+
+/// What collections cost and whom they met, in the baseline and where requests that met one fared best.
+fn collection(results: &Results, names: &[String]) -> Option<String> {
+    if !names::differ_in_collection(results) {
+        return None;
+    }
+    let competes = competes(results);
+    let told = |index: usize| {
+        let gc = &results.runs[index].metrics.gc;
+        let met = table::conflicted(gc).map_or("no request met one".to_owned(), |latency| {
+            format!(
+                "{} of requests met one and took {} on average",
+                format::percent_in_words(gc.conflicts.share),
+                format::time(latency)
+            )
+        });
+        format!(
+            "under {} a collection kept its chip for {}, and {met}",
+            name(&names[index]),
+            format::time(gc.cost.total_ns)
+        )
+    };
+    let collected = |index: &usize| results.runs[*index].metrics.gc.collections > 0;
+    // All that requests lost to collections, more or less: how many met one, times how long those took.
+    let burden = |index: &usize| {
+        let gc = &results.runs[*index].metrics.gc;
+        gc.conflicts.share * table::conflicted(gc).unwrap_or(0.0)
+    };
+    let base = Some(results.baseline).filter(|&index| index < results.runs.len()).filter(collected);
+    let least = (0..results.runs.len())
+        .filter(|index| collected(index) && competes(&results.runs[*index]))
+        .min_by(|a, b| burden(a).total_cmp(&burden(b)));
+    let mut parts: Vec<String> = base.map(told).into_iter().collect();
+    parts.extend(least.filter(|least| Some(*least) != base).map(told));
+    match parts.is_empty() {
+        true => Some("Garbage collection: nothing was collected, so the schemes had nothing to do; an aged device (--condition aged) or more requests give them work.".to_owned()),
+        false => Some(format!("Garbage collection: {}.", parts.join("; "))),
+    }
 }
 
 /// What the winner of one side costs: the other direction, or its own tail.
@@ -325,7 +420,7 @@ mod tests {
     fn the_winners_are_named_with_their_gain_over_the_baseline_and_the_reason() {
         let text = text(&samples::six_schedulers());
         assert!(
-            text.contains("Reads: piq was fastest on average: 1.18 ms against 1.90 ms under rws, 38% less."),
+            text.contains("Reads: piq was fastest on average: 1.18 ms against 1.90 ms under rws, 38% less, 1.61 times as fast."),
             "{text}"
         );
         assert!(text.contains("Writes: piq+ was fastest"), "{text}");
@@ -381,6 +476,42 @@ mod tests {
         results.runs[3].labels.trace = "other".to_owned();
         let text = text(&results);
         assert!(text.contains("read each row for itself") && !text.contains("fastest"), "{text}");
+    }
+
+    #[test]
+    fn collection_schemes_are_compared_by_their_own_names_and_a_bound_never_wins() {
+        let mut results = samples::collections();
+        let told = text(&results);
+        for sentence in [
+            "5 garbage collection schemes each served 1,000,000 requests",
+            "Reads: idle_chip was fastest on average: 1.14 ms against 1.90 ms under traditional, 40% less, 1.67 times as fast.",
+            "The bound gc_free, which no device reaches: 399 µs for reads (idle_chip goes 51% of the way there), 1.56 ms for writes (idle_chip goes 33% of the way there).",
+            "under traditional a collection kept its chip for 17.2 ms, and 16% of requests met one and took 19.0 ms on average; under idle_chip",
+        ] {
+            assert!(told.contains(sentence), "{sentence}\n{told}");
+        }
+        assert!(!told.contains("gc_free was fastest"), "{told}");
+        results.baseline = 4;
+        let told = text(&results);
+        assert!(
+            told.contains("idle_chip was fastest on average of what a device can do: 1.14 ms."),
+            "{told}"
+        );
+        assert!(told.contains("The baseline gc_free is a bound at 399 µs."), "{told}");
+        assert!(!told.contains("nothing beat"), "{told}");
+    }
+
+    #[test]
+    fn bounds_alone_are_compared_and_no_collection_is_said() {
+        let mut results = samples::collections();
+        for run in &mut results.runs {
+            run.metrics.gc = Default::default();
+        }
+        assert!(text(&results).contains("nothing was collected"), "{}", text(&results));
+        for run in &mut results.runs {
+            run.labels.allocation = "conflict-free".to_owned();
+        }
+        assert!(text(&results).contains("gc_free was fastest"), "{}", text(&results));
     }
 
     #[test]

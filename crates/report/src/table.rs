@@ -2,7 +2,7 @@
 
 use crate::format::{self, ABSENT, NEGLIGIBLE};
 use crate::names;
-use planewise_sim::results::{DirectionMetrics, Results, RunResult, Status};
+use planewise_sim::results::{DirectionMetrics, GcMetrics, Results, RunResult, Status};
 use unicode_width::UnicodeWidthStr;
 
 /// How to write for a terminal.
@@ -41,38 +41,67 @@ struct Column {
 
 /// Group of the columns that a narrow terminal can do without.
 const WAITING: &str = "waiting, mean";
+/// Groups of the collection table.
+const COLLECTIONS: &str = "collections";
+const CONFLICTS: &str = "met by requests";
+const FLASH: &str = "flash";
 /// Longest name a row shows before it is cut.
 const NAME_CELLS: usize = 24;
 
-/// The comparison of all runs as text, ending in a newline: a header, a row per run, and which row is the baseline.
+/// The comparison of all runs as text, ending in a newline: a header, a row per run, and which row is the baseline; then the
+/// same for garbage collection, when runs differ in it and any collected.
 ///
-/// When the table is wider than `style.width`, it leaves out the waiting times and says so; when it still is, each run becomes a
-/// short paragraph with everything.
+/// When a table is wider than `style.width`, it leaves columns out and says so; when it still is, each run becomes a short
+/// paragraph with everything.
 pub fn comparison(results: &Results, style: Style) -> String {
     let mut out = header(results, style);
     if results.runs.is_empty() {
         out += "No run finished: nothing to compare.\n";
         return out;
     }
-    let fits = |table: &Lines| style.width.is_none_or(|width| table.width <= width);
-    let mut columns = columns(results);
-    let mut table = table_lines(&columns, style);
-    let mut left_out = None;
-    if !fits(&table) {
-        columns.retain(|column| column.group != WAITING);
-        table = table_lines(&columns, style);
-        left_out = Some("left out for width: waiting times");
+    let mut left_out = Vec::new();
+    out.push('\n');
+    let latencies = Block { columns: columns(results), spare: &[(WAITING, "waiting times")], stacked };
+    out += &latencies.text(results, style, &mut left_out);
+    if names::differ_in_collection(results) && results.runs.iter().any(|run| run.metrics.gc.collections > 0) {
+        out += &format!("\n{}\n", paint("garbage collection", Tone::Strong, style));
+        let collection = Block {
+            columns: collection_columns(results),
+            spare: &[(FLASH, "erases, wear"), (COLLECTIONS, "collections but for their cost")],
+            stacked: stacked_collection,
+        };
+        out += &collection.text(results, style, &mut left_out);
     }
     out.push('\n');
-    if fits(&table) {
-        out += &table.text;
-    } else {
-        out += &stacked(results, style);
-        left_out = None;
-    }
-    out.push('\n');
-    out += &footer(results, left_out, style);
+    out += &footer(results, &left_out, style);
     out
+}
+
+/// A table, what it can do without (first what it misses least), and how it is told where it does not fit at all.
+struct Block {
+    columns: Vec<Column>,
+    spare: &'static [(&'static str, &'static str)],
+    stacked: fn(&Results, Style) -> String,
+}
+
+impl Block {
+    fn text(mut self, results: &Results, style: Style, left_out: &mut Vec<&'static str>) -> String {
+        let fits = |table: &Lines| style.width.is_none_or(|width| table.width <= width);
+        let mut table = table_lines(&self.columns, style);
+        for (dropped, (group, _)) in self.spare.iter().enumerate() {
+            if fits(&table) {
+                left_out.extend(self.spare[..dropped].iter().map(|(_, what)| what));
+                return table.text;
+            }
+            self.columns.retain(|column| column.group != *group);
+            table = table_lines(&self.columns, style);
+        }
+        if fits(&table) {
+            left_out.extend(self.spare.iter().map(|(_, what)| what));
+            return table.text;
+        }
+        (self.stacked)(results, style)
+    }
 }
 
 /// Device, trace, requests, command queue and condition, wrapped to the width.
@@ -88,6 +117,9 @@ pub(crate) fn header(results: &Results, style: Style) -> String {
         }
     };
     let first = results.runs.first();
+    if !names::identity(results).iter().any(|column| column.title == "scheduler") {
+        item("scheduler", first.map(|run| run.labels.scheduler.as_str()));
+    }
     item("device", first.map(|run| run.labels.device.as_str()));
     item("condition", Some(&results.setup.condition));
     item("trace", Some(&results.setup.trace.name));
@@ -112,7 +144,7 @@ fn wrap(items: &[String], style: Style) -> String {
     lines.iter().map(|line| paint(line, Tone::Plain, style) + "\n").collect()
 }
 
-fn footer(results: &Results, left_out: Option<&str>, style: Style) -> String {
+fn footer(results: &Results, left_out: &[&str], style: Style) -> String {
     let names = names::run_names(results);
     let mut lines = Vec::new();
     match names.get(results.baseline) {
@@ -120,7 +152,17 @@ fn footer(results: &Results, left_out: Option<&str>, style: Style) -> String {
             .push(format!("baseline: {} (× is the value over the baseline's)", format::one_line(name, 60))),
         None => lines.push("baseline: none (its run is missing), so no ratios".to_owned()),
     }
-    lines.extend(left_out.map(str::to_owned));
+    lines.extend(left_out.iter().map(|what| format!("left out for width: {what}")));
+    let bounds: Vec<&str> = results
+        .runs
+        .iter()
+        .zip(&names)
+        .filter(|(run, _)| names::is_bound(run))
+        .map(|(_, name)| name.as_str())
+        .collect();
+    if !bounds.is_empty() {
+        lines.push(format!("bound, no device does it: {}", format::one_line(&bounds.join(", "), 90)));
+    }
     let cut_short: Vec<&str> = results
         .runs
         .iter()
@@ -137,30 +179,31 @@ fn footer(results: &Results, left_out: Option<&str>, style: Style) -> String {
     lines.iter().map(|line| paint(line, Tone::Faint, style) + "\n").collect()
 }
 
+/// The columns that name each run; the first marks the baseline and runs cut short.
+fn identity_columns(results: &Results) -> Vec<Column> {
+    let identity = names::identity(results).into_iter().enumerate();
+    identity
+        .map(|(place, distinction)| {
+            let cell = |(index, value): (usize, &String)| {
+                let cut_short = place == 0 && results.runs[index].status == Status::Interrupted;
+                let tone = if place == 0 && index == results.baseline { Tone::Strong } else { Tone::Plain };
+                Cell(format::one_line(value, NAME_CELLS) + if cut_short { "*" } else { "" }, tone)
+            };
+            Column {
+                group: "",
+                title: format::one_line(&distinction.title, NAME_CELLS),
+                left: true,
+                glued: false,
+                cells: distinction.values.iter().enumerate().map(cell).collect(),
+            }
+        })
+        .collect()
+}
+
 fn columns(results: &Results) -> Vec<Column> {
     let runs = &results.runs;
     let baseline = runs.get(results.baseline);
-    let name = |index: usize, run: &RunResult| {
-        let mark = if run.status == Status::Interrupted { "*" } else { "" };
-        let tone = if index == results.baseline { Tone::Strong } else { Tone::Plain };
-        Cell(format::one_line(&run.labels.scheduler, NAME_CELLS) + mark, tone)
-    };
-    let mut columns = vec![Column {
-        group: "",
-        title: "scheduler".to_owned(),
-        left: true,
-        glued: false,
-        cells: runs.iter().enumerate().map(|(index, run)| name(index, run)).collect(),
-    }];
-    for distinction in names::distinctions(results) {
-        let cells = distinction
-            .values
-            .iter()
-            .map(|value| Cell(format::one_line(value, NAME_CELLS), Tone::Plain))
-            .collect();
-        let title = format::one_line(&distinction.title, NAME_CELLS);
-        columns.push(Column { group: "", title, left: true, glued: false, cells });
-    }
+    let mut columns = identity_columns(results);
     for (group, direction) in [("read latency", READ), ("write latency", WRITE)] {
         mean(&mut columns, group, "mean", runs, baseline, direction, |of| of.latency_ns.mean);
         for (title, get) in TAILS {
@@ -176,6 +219,90 @@ fn columns(results: &Results) -> Vec<Column> {
         .map(|run| Cell(format::percent(run.metrics.utilization.chip.active), Tone::Plain))
         .collect();
     columns.push(Column { group: "chips", title: "busy".to_owned(), left: false, glued: false, cells });
+    columns
+}
+
+/// What garbage collection did, as shown: nothing where there is nothing to take a mean of.
+pub(crate) struct CollectionColumn {
+    pub(crate) group: &'static str,
+    pub(crate) title: &'static str,
+    /// The title where there is no group above it.
+    pub(crate) words: &'static str,
+    pub(crate) text: fn(&GcMetrics) -> Option<String>,
+    /// The time of which a ratio to the baseline stands beside it.
+    pub(crate) ratio: Option<fn(&GcMetrics) -> Option<f64>>,
+}
+
+/// Columns about collection, of the terminal's table and of the page's.
+pub(crate) const COLLECTION: [CollectionColumn; 10] = [
+    plain(COLLECTIONS, "count", "collections", |gc| Some(format::count(gc.collections))),
+    plain(COLLECTIONS, "moved", "pages moved by each", |gc| {
+        any(gc.collections).then(|| format::three_digits(gc.moved_per_collection))
+    }),
+    plain(COLLECTIONS, "buffered", "of them buffered", |gc| {
+        any(gc.pages_moved).then(|| format::percent(gc.buffered_share))
+    }),
+    plain(COLLECTIONS, "idle", "begun while idle", |gc| {
+        any(gc.collections).then(|| format::percent(gc.idle_share))
+    }),
+    CollectionColumn {
+        group: "cost on the chip",
+        title: "mean",
+        words: "cost on the chip",
+        text: |gc| any(gc.collections).then(|| format::time(gc.cost.total_ns)),
+        ratio: Some(|gc| any(gc.collections).then_some(gc.cost.total_ns)),
+    },
+    plain(CONFLICTS, "share", "requests that met one", |gc| {
+        any(gc.collections).then(|| format::percent(gc.conflicts.share))
+    }),
+    CollectionColumn {
+        group: CONFLICTS,
+        title: "latency",
+        words: "their latency",
+        text: |gc| conflicted(gc).map(format::time),
+        ratio: Some(conflicted),
+    },
+    plain("write", "ampl.", "write amplification", |gc| {
+        (gc.write_amplification > 0.0).then(|| format::three_digits(gc.write_amplification))
+    }),
+    plain(FLASH, "erases", "erases", |gc| Some(format::count(gc.erases))),
+    plain(FLASH, "wear", "wear spread", |gc| Some(format::count(gc.wear_spread))),
+];
+
+const fn plain(
+    group: &'static str,
+    title: &'static str,
+    words: &'static str,
+    text: fn(&GcMetrics) -> Option<String>,
+) -> CollectionColumn {
+    CollectionColumn { group, title, words, text, ratio: None }
+}
+
+fn any(count: u64) -> bool {
+    count > 0
+}
+
+/// Mean latency of the requests that met a collection, ns; none when none did.
+pub(crate) fn conflicted(gc: &GcMetrics) -> Option<f64> {
+    any(gc.conflicts.reads + gc.conflicts.writes).then_some(gc.conflicts.latency_ns.mean)
+}
+
+fn collection_columns(results: &Results) -> Vec<Column> {
+    let runs = &results.runs;
+    let baseline = runs.get(results.baseline);
+    let mut columns = identity_columns(results);
+    for CollectionColumn { group, title, text, ratio, .. } in &COLLECTION {
+        let cells = runs
+            .iter()
+            .map(|run| Cell(text(&run.metrics.gc).unwrap_or_else(|| ABSENT.to_owned()), Tone::Plain))
+            .collect();
+        columns.push(Column { group, title: (*title).to_owned(), left: false, glued: false, cells });
+        if let Some(value) = ratio {
+            let base = baseline.and_then(|run| value(&run.metrics.gc));
+            let cells = runs.iter().map(|run| ratio_cell(value(&run.metrics.gc), base)).collect();
+            columns.push(Column { group, title: String::new(), left: false, glued: true, cells });
+        }
+    }
     columns
 }
 
@@ -334,6 +461,40 @@ fn stacked(results: &Results, style: Style) -> String {
             out += &format!("          p99 {p99}          p99.9 {p999}\n");
         }
         out += &format!("  chips  busy {:>7}\n", format::percent(run.metrics.utilization.chip.active));
+    }
+    out
+}
+
+/// A paragraph per run about its collections, for narrow terminals.
+fn stacked_collection(results: &Results, style: Style) -> String {
+    let names = names::run_names(results);
+    let baseline = results.runs.get(results.baseline);
+    let mut out = String::new();
+    for (run, name) in results.runs.iter().zip(&names) {
+        out += &paint(&format::one_line(name, style.width.unwrap_or(80).max(8)), Tone::Strong, style);
+        out.push('\n');
+        for pair in COLLECTION.chunks(2) {
+            let mut line = String::new();
+            for column in pair {
+                let CollectionColumn { group, title, text, ratio, .. } = column;
+                let title = match (*group, *title) {
+                    (COLLECTIONS, title) => title.to_owned(),
+                    (FLASH, title) => title.to_owned(),
+                    ("cost on the chip", _) => "chip cost".to_owned(),
+                    (CONFLICTS, title) => format!("met, {title}"),
+                    (group, title) => format!("{group} {title}"),
+                };
+                let value = text(&run.metrics.gc).unwrap_or_else(|| ABSENT.to_owned());
+                let pad = " ".repeat(8usize.saturating_sub(value.width()));
+                line += &paint(&format!("  {title:<12} {pad}{value}"), Tone::Plain, style);
+                if let Some(of) = ratio {
+                    let base = baseline.and_then(|run| of(&run.metrics.gc));
+                    let Cell(text, tone) = ratio_cell(of(&run.metrics.gc), base);
+                    line += &format!(" {}", paint(&text, tone, style));
+                }
+            }
+            out += &format!("{}\n", line.trim_end());
+        }
     }
     out
 }

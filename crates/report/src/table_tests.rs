@@ -103,3 +103,32 @@ fn a_table_too_wide_first_drops_waiting_and_says_so_then_becomes_paragraphs() {
     assert!(narrow.contains("waiting 942 µs") || narrow.contains("waiting  942 µs"), "{narrow}");
     assert!(!narrow.contains("left out"), "{narrow}");
 }
+
+#[test]
+fn runs_that_differ_in_collection_have_a_second_table_and_others_have_none() {
+    let results = samples::collections();
+    let text = comparison(&results, Style { width: Some(120), ..Style::default() });
+    assert!(text.contains("garbage collection\n") && text.contains("scheduler noop"), "{text}");
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("idle_chip")).collect();
+    assert_eq!(rows.len(), 2, "{text}");
+    for word in ["10,915", "22.1", "48.6%", "17.7%", "10.3 ms ×0.60", "7.4%", "8.55 ms ×0.45", "1.51", "7"]
+    {
+        assert!(rows[1].contains(word), "{word}: {}", rows[1]);
+    }
+    let bound = text.lines().filter(|line| line.starts_with("gc_free")).nth(1).unwrap();
+    assert!(bound.contains("0 ns") && bound.contains("0.0%        –     –"), "{bound}");
+    assert!(text.contains("bound, no device does it: gc_free"), "{text}");
+    assert!(!comparison(&samples::six_schedulers(), Style::default()).contains("garbage collection\n"));
+}
+
+#[test]
+fn a_narrow_collection_table_leaves_out_what_is_missed_least_and_then_becomes_paragraphs() {
+    let results = samples::collections();
+    let at = |width| comparison(&results, Style { width: Some(width), ..Style::default() });
+    assert!(at(118).contains("wear") && !at(118).contains("left out"), "{}", at(118));
+    let less = "left out for width: waiting times\nleft out for width: erases, wear\n";
+    assert!(at(88).contains(less), "{}", at(88));
+    let narrow = at(54);
+    assert!(narrow.contains("  buffered        48.6%  idle            17.7%"), "{narrow}");
+    assert!(!narrow.contains("left out"), "{narrow}");
+}

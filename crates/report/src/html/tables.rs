@@ -2,8 +2,9 @@
 
 use super::{Cell, DIRECTIONS};
 use crate::format::{self, ABSENT};
-use crate::table::{Pick, READ, WRITE};
-use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult};
+use crate::names;
+use crate::table::{COLLECTION, Pick, READ, WRITE};
+use planewise_sim::results::{DirectionMetrics, GcMetrics, Metrics, Results, RunResult};
 use serde::Serialize;
 
 /// A row: whose it is, whether that is the baseline, and its cells.
@@ -11,6 +12,7 @@ use serde::Serialize;
 pub(super) struct Row {
     name: String,
     baseline: bool,
+    bound: bool,
     cells: Vec<Cell>,
 }
 
@@ -26,6 +28,7 @@ fn rows(results: &Results, names: &[String], cells: impl Fn(&RunResult) -> Vec<C
     runs.map(|(index, (run, name))| Row {
         name: name.clone(),
         baseline: index == results.baseline,
+        bound: names::is_bound(run),
         cells: cells(run),
     })
     .collect()
@@ -91,9 +94,9 @@ fn table(results: &Results, names: &[String], columns: &[(&str, Text)]) -> Table
     }
 }
 
-/// Flash operations and garbage collection: a row per run.
+/// Flash operations: a row per run.
 pub(super) fn flash(results: &Results, names: &[String]) -> Table {
-    let columns: [(&str, Text); 11] = [
+    let columns: [(&str, Text); 7] = [
         ("page reads", |m| format::count(m.flash.reads)),
         ("page programs", |m| format::count(m.flash.programs)),
         ("block erases", |m| format::count(m.flash.erases)),
@@ -101,12 +104,45 @@ pub(super) fn flash(results: &Results, names: &[String]) -> Table {
         ("multi-plane pages", |m| format::count(m.flash.multiplane)),
         ("die-interleaved", |m| format::count(m.flash.interleaved)),
         ("copybacks", |m| format::count(m.flash.copybacks)),
-        ("collections", |m| format::count(m.gc.collections)),
-        ("pages moved", |m| format::count(m.gc.pages_moved)),
-        ("write amplification", |m| format::three_digits(m.gc.write_amplification)),
-        ("wear spread", |m| format::count(m.gc.wear_spread)),
     ];
     table(results, names, &columns)
+}
+
+/// Collections as the terminal's table has them, and what only the page has room for: a row per run.
+pub(super) fn collection(results: &Results, names: &[String]) -> Table {
+    let more: [(&str, fn(&GcMetrics) -> Option<String>); 6] = [
+        ("begin to end", |gc| (gc.collections > 0).then(|| format::time(gc.cost.span_ns))),
+        ("new conflicts", |gc| Some(format::count(gc.conflicts.new))),
+        ("avoided", |gc| Some(format::count(gc.conflicts.avoided))),
+        ("idle chips meanwhile", |gc| (gc.collections > 0).then(|| format::percent(gc.idle_chip_share))),
+        ("page in buffer", |gc| {
+            (gc.buffer.written_back > 0).then(|| format::time(gc.buffer.residency_ns_mean))
+        }),
+        ("reads by replicas", |gc| {
+            (gc.replicas.created > 0).then(|| format::count(gc.replicas.reads_redirected))
+        }),
+    ];
+    let mut titles = Vec::new();
+    for column in &COLLECTION {
+        titles.push(column.words.to_owned());
+        titles.extend(column.ratio.map(|_| "×".to_owned()));
+    }
+    titles.extend(more.iter().map(|(title, _)| (*title).to_owned()));
+    let baseline = results.runs.get(results.baseline);
+    let or_absent = |text: Option<String>| Cell::plain(text.unwrap_or_else(|| ABSENT.to_owned()));
+    let rows = rows(results, names, |run| {
+        let gc = &run.metrics.gc;
+        let mut cells = Vec::new();
+        for column in &COLLECTION {
+            cells.push(or_absent((column.text)(gc)));
+            if let Some(time) = column.ratio {
+                cells.push(Cell::ratio(time(gc), baseline.and_then(|run| time(&run.metrics.gc))));
+            }
+        }
+        cells.extend(more.iter().map(|(_, text)| or_absent(text(gc))));
+        cells
+    });
+    Table { titles, rows }
 }
 
 /// Requests, queue depth and the measured window: a row per run.
