@@ -31,6 +31,7 @@ pub fn html(results: &Results) -> String {
         percentiles => tables::percentiles(results, &names),
         flash => tables::flash(results, &names),
         collection => collected(results).then(|| tables::collection(results, &names)),
+        meetings => tables::meetings(results, &names),
         collections => figures(collections(results, &names)),
         requests => tables::requests(results, &names),
         own => tables::own(results, &names),

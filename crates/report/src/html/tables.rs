@@ -4,7 +4,7 @@ use super::{Cell, DIRECTIONS};
 use crate::format::{self, ABSENT};
 use crate::names;
 use crate::table::{COLLECTION, Pick, READ, WRITE};
-use planewise_sim::results::{DirectionMetrics, GcMetrics, Metrics, Results, RunResult};
+use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult};
 use serde::Serialize;
 
 /// A row: whose it is, whether that is the baseline, and its cells.
@@ -108,41 +108,48 @@ pub(super) fn flash(results: &Results, names: &[String]) -> Table {
     table(results, names, &columns)
 }
 
-/// Collections as the terminal's table has them, and what only the page has room for: a row per run.
+/// Collections as the terminal's table has them: a row per run.
 pub(super) fn collection(results: &Results, names: &[String]) -> Table {
-    let more: [(&str, fn(&GcMetrics) -> Option<String>); 6] = [
-        ("begin to end", |gc| (gc.collections > 0).then(|| format::time(gc.cost.span_ns))),
-        ("new conflicts", |gc| Some(format::count(gc.conflicts.new))),
-        ("avoided", |gc| Some(format::count(gc.conflicts.avoided))),
-        ("idle chips meanwhile", |gc| (gc.collections > 0).then(|| format::percent(gc.idle_chip_share))),
-        ("page in buffer", |gc| {
-            (gc.buffer.written_back > 0).then(|| format::time(gc.buffer.residency_ns_mean))
-        }),
-        ("reads by replicas", |gc| {
-            (gc.replicas.created > 0).then(|| format::count(gc.replicas.reads_redirected))
-        }),
-    ];
     let mut titles = Vec::new();
     for column in &COLLECTION {
         titles.push(column.words.to_owned());
         titles.extend(column.ratio.map(|_| "×".to_owned()));
     }
-    titles.extend(more.iter().map(|(title, _)| (*title).to_owned()));
     let baseline = results.runs.get(results.baseline);
-    let or_absent = |text: Option<String>| Cell::plain(text.unwrap_or_else(|| ABSENT.to_owned()));
     let rows = rows(results, names, |run| {
         let gc = &run.metrics.gc;
         let mut cells = Vec::new();
         for column in &COLLECTION {
-            cells.push(or_absent((column.text)(gc)));
+            cells.push(Cell::plain((column.text)(gc).unwrap_or_else(|| ABSENT.to_owned())));
             if let Some(time) = column.ratio {
                 cells.push(Cell::ratio(time(gc), baseline.and_then(|run| time(&run.metrics.gc))));
             }
         }
-        cells.extend(more.iter().map(|(_, text)| or_absent(text(gc))));
         cells
     });
     Table { titles, rows }
+}
+
+/// What only the page has room for about collections: a row per run.
+pub(super) fn meetings(results: &Results, names: &[String]) -> Table {
+    let columns: [(&str, Text); 9] = [
+        ("begin to end", |m| or_absent(m.gc.collections, || format::time(m.gc.cost.span_ns))),
+        ("on other chips", |m| or_absent(m.gc.collections, || format::time(m.gc.cost.elsewhere_ns))),
+        ("idle chips meanwhile", |m| or_absent(m.gc.collections, || format::percent(m.gc.idle_chip_share))),
+        ("conflicts avoided", |m| format::count(m.gc.conflicts.avoided)),
+        ("conflicts made", |m| format::count(m.gc.conflicts.new)),
+        ("reads served by the buffer", |m| format::count(m.gc.buffer.reads_served)),
+        ("time in the buffer", |m| {
+            or_absent(m.gc.buffer.written_back, || format::time(m.gc.buffer.residency_ns_mean))
+        }),
+        ("reads sent to replicas", |m| format::count(m.gc.replicas.reads_redirected)),
+        ("suspensions", |m| format::count(m.gc.suspensions)),
+    ];
+    table(results, names, &columns)
+}
+
+fn or_absent(count: u64, text: impl Fn() -> String) -> String {
+    if count > 0 { text() } else { ABSENT.to_owned() }
 }
 
 /// Requests, queue depth and the measured window: a row per run.
