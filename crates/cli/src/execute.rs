@@ -204,7 +204,9 @@ impl Shared<'_> {
         let timeline = self.timeline.lock().expect("no run panics while it holds the lock").take();
         // Without observers the engine's hooks compile to nothing.
         if !self.extras.check && self.extras.request_log.is_none() && timeline.is_none() {
-            return Ok(replay(config, &mut *requests, (), &mut options).map_err(explain)?.0);
+            let (mut result, ()) = replay(config, &mut *requests, (), &mut options).map_err(explain)?;
+            self.check_power_cut(index, &mut result)?;
+            return Ok(result);
         }
         let log =
             self.extras.request_log.map(|directory| RequestLog::create(directory, index)).transpose()?;
@@ -214,15 +216,7 @@ impl Shared<'_> {
         );
         let (mut result, (invariants, (log, timeline))) =
             replay(config, &mut *requests, observers, &mut options).map_err(explain)?;
-        if let Some(cut) = result.metrics.gc.power_loss.filter(|cut| cut.lost_pages > 0) {
-            return Err(Failure::new(
-                Kind::Invariant,
-                format!(
-                    "{}: invariant violated: the power cut at {} ns lost {} acknowledged pages",
-                    self.names[index], cut.at_ns, cut.lost_pages
-                ),
-            ));
-        }
+        self.check_power_cut(index, &mut result)?;
         if let Some(invariants) = invariants {
             result.invariants = invariants.report().map_err(|violation| {
                 Failure::new(
@@ -243,6 +237,23 @@ impl Shared<'_> {
                 Some(operations);
         }
         Ok(result)
+    }
+
+    /// Whatever was acknowledged must be there after a power cut.
+    fn check_power_cut(&self, index: usize, result: &mut RunResult) -> Result<(), Failure> {
+        let Some(cut) = result.metrics.gc.power_loss else { return Ok(()) };
+        if cut.lost_pages > 0 {
+            return Err(Failure::new(
+                Kind::Invariant,
+                format!(
+                    "{}: invariant violated: the power cut at {} ns lost {} acknowledged pages",
+                    self.names[index], cut.at_ns, cut.lost_pages
+                ),
+            ));
+        }
+        let what = "a page acknowledged is there after a power cut".to_owned();
+        result.invariants.insert(what, cut.recovered_pages);
+        Ok(())
     }
 
     /// Errors of a run say which trace and which run; those of the trace itself name it already.

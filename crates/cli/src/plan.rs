@@ -71,7 +71,6 @@ impl Plan {
                 PowerCut::After(requests) => format!("after:{requests}"),
             };
             plan.options.insert("power-cut".to_owned(), when);
-            plan.options.insert("check".to_owned(), true.to_string());
         }
         Ok(plan)
     }

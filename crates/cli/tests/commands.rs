@@ -104,6 +104,48 @@ fn lists_of_device_options_run_one_scheduler_and_every_value_shows_in_labels_and
 }
 
 #[test]
+fn schemes_that_collect_have_a_second_table_and_a_section_in_the_report() {
+    let place = Place::new();
+    place.file("small.toml", support::small_device());
+    let said = place.ok(
+        "compare --device small.toml --trace gc-prxy_0 --requests 20000 --wrap --condition aged:84/6/10 \
+         --gc traditional,idle_chip,gc_free --out x",
+    );
+    let all = results(&place.path().join("x/results.json"));
+    assert!(all.runs.iter().all(|run| run.metrics.gc.collections > 10), "{}", said.out);
+    assert!(
+        said.out.contains("\ngarbage collection\n") && said.out.contains("scheduler noop"),
+        "{}",
+        said.out
+    );
+    assert!(said.out.contains("bound, no device does it: gc_free"), "{}", said.out);
+    assert_eq!(said.out.lines().filter(|line| line.starts_with("idle_chip")).count(), 2, "{}", said.out);
+    let report = std::fs::read_to_string(place.path().join("x/report.html")).unwrap();
+    assert!(report.contains("<h2>Garbage collection</h2>") && !report.contains("gc_free was fastest"));
+}
+
+#[test]
+fn a_power_cut_ends_the_run_and_tells_what_it_found() {
+    let place = Place::new();
+    place.file("small.toml", support::small_device());
+    let run = "run --device small.toml --trace gc-prxy_0 --requests 20000 --wrap --condition aged:84/6/10 --gc idle_chip";
+    for (cut, out, option) in [("after:12000", "count", "after:12000"), ("250.5ms", "time", "250500000ns")] {
+        let said = place.ok(&format!("{run} --power-cut {cut} --out {out}"));
+        let all = results(&place.path().join(out).join("results.json"));
+        assert_eq!(all.setup.options["power-cut"], option);
+        assert_eq!(all.runs[0].invariants.len(), 1);
+        let loss = all.runs[0].metrics.gc.power_loss.expect("a power cut was asked for");
+        assert_eq!(loss.lost_pages, 0);
+        assert!(loss.recovered_pages > 0 && all.runs[0].metrics.requests.completed < 20_000, "{}", said.out);
+        assert!(said.out.contains("acknowledged pages lost 0"), "{}", said.out);
+        if out == "time" {
+            assert_eq!(loss.at_ns, 250_500_000);
+        }
+    }
+    assert!(results(&place.path().join("count/results.json")).runs[0].metrics.requests.submitted <= 12_000);
+}
+
+#[test]
 fn schedulers_are_the_six_unless_the_device_has_a_list() {
     let place = Place::new();
     for (arguments, runs) in [

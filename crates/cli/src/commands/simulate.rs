@@ -43,7 +43,7 @@ pub fn simulate(
 
     let extras = Extras {
         warm_up: arguments.warmup,
-        check: arguments.check || plan.power_cut.is_some(),
+        check: arguments.check,
         power_cut: plan.power_cut,
         request_log: arguments.request_log.then(|| directory.path()),
         timeline: timeline_sink.map(|sink| (sink, TIMELINE_OPERATIONS_MAX)),
