@@ -3,6 +3,7 @@
 mod common;
 
 use common::{device, run};
+use planewise_model::profile::StreamRule;
 use planewise_model::{AllocationOrder, Direction, Lpn, Lsn, Ns, Ppn, Request};
 use planewise_sim::observers::{Observer, Origin};
 use planewise_sim::{AdvancedUse, RunConfig, Simulator, UnitLevel, host_sched};
@@ -16,11 +17,18 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         prop::sample::select(vec!["blocking", "ncq:1", "ncq:3", "ncq:32"]),
         prop::sample::select(vec!["fcfs", "read-first", "out-of-order"]),
         prop::sample::select(vec!["fresh", "primed", "filled", "aged:80/12/8"]),
-        prop::sample::select(vec!["none", "dynamic"]),
+        prop::sample::select(vec!["none", "dynamic", "static:2"]),
+    );
+    let collection = (
+        prop::sample::select(planewise_sim::gc::SCHEMES.iter().map(|scheme| scheme.name).collect::<Vec<_>>()),
+        prop::sample::select(vec!["greedy", "cost-benefit", "d-choices:3", "fifo"]),
+        prop::sample::select(vec![0u32, 1, 5, 20]),
+        any::<bool>(),
+        any::<bool>(),
     );
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
     let numbers = (1u32..80, prop::option::of(1u32..40), prop::sample::select(vec![1u32, 3, 8]), 0u64..3000);
-    (shape, names, switches, numbers).prop_map(|(shape, names, switches, numbers)| {
+    (shape, names, switches, numbers, collection).prop_map(|(shape, names, switches, numbers, collection)| {
         let mut profile = device(shape.0, shape.1, shape.2, shape.3);
         profile.geometry.blocks_per_plane = 24;
         profile.geometry.pages_per_block = 7;
@@ -36,6 +44,16 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         profile.advanced_commands.copyback = switches.2;
         profile.advanced_commands.copyback_same_parity = switches.3;
         profile.advanced_commands.multi_plane_same_block = switches.4;
+        profile.collection.scheme = collection.0.into();
+        profile.collection.victims = collection.1.into();
+        profile.collection.buffer_pages = collection.2;
+        profile.collection.replica_pages = collection.2;
+        profile.collection.hot_cold_separation = collection.3;
+        if collection.4 {
+            // Most of what is free is below the threshold: collections all the time.
+            (profile.collection.threshold, profile.collection.floor) = (0.15, 0.1);
+            (profile.collection.ahead, profile.collection.streams) = (0.2, StreamRule::All);
+        }
         let mut config = RunConfig::new(profile);
         config.scheduler = names.0.into();
         if names.0 == "noop" && switches.2 {

@@ -28,8 +28,11 @@ impl Device {
         at_rest: bool,
     ) -> Result<(), SimError> {
         self.write_back(context);
-        self.replicate(context);
-        if at_rest { self.collect_ahead(context) } else { Ok(()) }
+        if at_rest {
+            self.replicate(context);
+            self.collect_ahead(context)?;
+        }
+        Ok(())
     }
 
     fn is_idle(&self, executor: u32) -> bool {
@@ -51,9 +54,15 @@ impl Device {
         }
     }
 
+    /// Chips that work ahead of need at a time: few enough that who comes next finds most of them free.
+    fn most_ahead(&self) -> u32 {
+        (self.executors.len() as u32 / 8).max(1)
+    }
+
     /// Replicas go to any idle chip but that of the page itself.
     fn replicate<O: Observer>(&mut self, context: &mut Context<'_, O>) {
-        while let Some(lpn) = self.replicas.next_wanted() {
+        while self.in_background < self.most_ahead() {
+            let Some(lpn) = self.replicas.next_wanted() else { return };
             let ppn = self.mapping.physical(lpn);
             if ppn < self.flash_pages() {
                 let home = self.load.executor_of(self.planes.plane_of(Ppn(ppn)));
@@ -94,7 +103,7 @@ impl Device {
     /// The plane with most free pages of the next idle chip that can take a page.
     fn idle_plane_apart_from(&mut self, home: u32) -> Option<u32> {
         let executors = self.executors.len() as u32;
-        let most = self.geometry.pages_per_plane() - 2 * self.geometry.pages_per_block;
+        let most = self.planes.most_valid();
         for step in 0..executors {
             let executor = (self.next_idle + step) % executors;
             if executor == home || !self.is_idle(executor) {
@@ -164,10 +173,10 @@ impl Device {
                 // A replica is nobody's valid page: collection erases it without moving it.
                 self.mapping.note_copy(lpn, to);
                 self.planes.invalidate(to);
-                if self.mapping.physical(lpn) == of.0 {
-                    if let Some(evicted) = self.replicas.insert(lpn, to) {
-                        context.observer.replica_dropped(context.now, evicted, false);
-                    }
+                let current = self.mapping.physical(lpn) == of.0;
+                let dropped = if current { self.replicas.insert(lpn, to) } else { Some(lpn) };
+                if let Some(dropped) = dropped {
+                    context.observer.replica_dropped(context.now, dropped, !current);
                 }
             }
         }
@@ -218,12 +227,10 @@ impl Device {
         }
     }
 
-    /// Collects idle chips while the host is at rest: no more than an eighth of them at a time, so that who comes next finds
-    /// most of them free.
+    /// Collects idle chips while the host is at rest.
     fn collect_ahead<O: Observer>(&mut self, context: &mut Context<'_, O>) -> Result<(), SimError> {
-        let most = (self.executors.len() as u32 / 8).max(1);
         for _ in 0..self.ahead.len() {
-            if self.collecting_ahead >= most {
+            if self.collecting_ahead >= self.most_ahead() {
                 break;
             }
             let Some(executor) = self.ahead.pop_front() else { break };

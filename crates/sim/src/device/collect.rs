@@ -56,7 +56,11 @@ impl Device {
                 return Ok(self.collector.takes_time());
             }
         }
-        Ok(false)
+        let Some(plane) = self.executors[executor as usize].cold_plane.take() else { return Ok(false) };
+        let Some(cold) = self.planes.pick_cold_block(plane) else { return Ok(false) };
+        self.planes.begin_cold_move(plane);
+        self.begin_collection(context, executor, plane, cold, Cause::Wear)?;
+        Ok(self.collector.takes_time())
     }
 
     /// Starts the collection of a block on an idle executor, or carries it out at once where collections take no time.
@@ -115,7 +119,10 @@ impl Device {
             self.collection_mut(executor).source = page;
             self.remap(context, executor)?;
         }
+        let done = self.collection(executor);
         self.reclaim_victim(context, executor);
+        self.after_collection(executor, &done);
+        self.kick(executor);
         Ok(())
     }
 
@@ -224,7 +231,7 @@ impl Device {
                 self.collecting -= 1;
                 self.collecting_ahead -= u32::from(done.cause == Cause::Ahead);
                 self.load.end_collection(executor);
-                self.after_collection(context, executor, &done)?;
+                self.after_collection(executor, &done);
                 self.end_operation(context, executor);
             }
             _ => self.end_operation(context, executor),
@@ -243,20 +250,14 @@ impl Device {
     }
 
     /// What a collection leaves to do on its plane: cold data to move for wear levelling, more to collect ahead.
-    fn after_collection<O: Observer>(
-        &mut self,
-        context: &mut Context<'_, O>,
-        executor: u32,
-        done: &Collection,
-    ) -> Result<(), SimError> {
-        let _ = context;
+    fn after_collection(&mut self, executor: u32, done: &Collection) {
         if done.cause != Cause::Wear && self.planes.pick_cold_block(done.plane).is_some() {
-            self.executors[executor as usize].wants_collection = true;
+            let state = &mut self.executors[executor as usize];
+            (state.cold_plane, state.wants_collection) = (Some(done.plane), true);
         }
         if self.collector.collects_ahead() {
             self.note_may_collect_ahead(executor);
         }
-        Ok(())
     }
 
     pub(super) fn collection(&self, executor: u32) -> Collection {

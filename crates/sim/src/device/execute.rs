@@ -101,6 +101,8 @@ pub(super) struct Executor {
     pub(super) kicked: bool,
     /// One of its planes fell below the threshold of collection.
     pub(super) wants_collection: bool,
+    /// The plane whose cold data should move for wear levelling.
+    pub(super) cold_plane: Option<u32>,
     pub(super) collection: Option<Collection>,
     pub(super) background: Option<BackgroundWrite>,
     suspended: Option<Suspended>,
@@ -131,6 +133,7 @@ impl Executor {
             phase: Phase::Idle,
             kicked: false,
             wants_collection: false,
+            cold_plane: None,
             collection: None,
             background: None,
             suspended: None,
@@ -355,6 +358,9 @@ impl Device {
             let unwritten = self.mapping.physical(transaction.lpn) == NONE;
             let ppn = if unwritten { Ppn(NONE) } else { self.source_of(index).expect("it was gathered") };
             let modify = transaction.kind == Kind::ReadForWrite;
+            if !unwritten && self.mapping.readable(transaction.lpn) != ppn.0 {
+                context.observer.replica_read(context.now, transaction.lpn);
+            }
             context.observer.page_read(context.now, transaction.slot, transaction.lpn, ppn, modify);
             index = transaction.next;
         }
@@ -454,7 +460,7 @@ impl Device {
 
     /// The emptiest plane that can take a page of a write whose own plane is full of valid data; none where pages stay put.
     fn plane_with_room(&self) -> Option<u32> {
-        let most = self.geometry.pages_per_plane() - 2 * self.geometry.pages_per_block;
+        let most = self.planes.most_valid();
         (0..self.geometry.planes())
             .filter(|_| !self.static_allocation)
             .min_by_key(|&plane| self.planes.valid_total(plane))
@@ -612,6 +618,9 @@ impl Device {
 
     /// A read of the host came for an executor that is at work for itself: suspends that, if the scheme does such things.
     pub(super) fn suspend_for_read<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        if !self.collector.suspends() {
+            return;
+        }
         let state = &mut self.executors[executor as usize];
         if !matches!(state.phase, Phase::MoveProgram | Phase::Erase | Phase::Background)
             || state.suspensions >= SUSPENSIONS_MAX
@@ -625,16 +634,6 @@ impl Device {
         if rest <= self.suspend + self.suspend {
             return;
         }
-        let plane = match (&state.collection, &state.background) {
-            (Some(collection), _) => collection.plane,
-            (None, Some(background)) => self.planes.plane_of(background.to),
-            (None, None) => return,
-        };
-        let plane_state = self.plane_state(plane);
-        if !self.collector.suspends(plane_state) {
-            return;
-        }
-        let state = &mut self.executors[executor as usize];
         state.suspended = Some(Suspended { phase: state.phase, rest, planes: state.group_planes });
         state.suspensions += 1;
         state.phase = Phase::Suspend;

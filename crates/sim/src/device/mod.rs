@@ -266,12 +266,13 @@ impl Device {
             return None;
         }
         let plane = self.planes.plane_of(Ppn(ppn));
-        if self.relocates && self.load.collects(self.load.executor_of(plane)) {
-            if let Some(replica) = self.replicas.find(lpn) {
-                let elsewhere = self.planes.plane_of(replica);
-                if !self.load.collects(self.load.executor_of(elsewhere)) {
-                    return Some((replica, elsewhere));
-                }
+        if self.relocates
+            && self.load.collects(self.load.executor_of(plane))
+            && let Some(replica) = self.replicas.find(lpn)
+        {
+            let elsewhere = self.planes.plane_of(replica);
+            if !self.load.collects(self.load.executor_of(elsewhere)) {
+                return Some((replica, elsewhere));
             }
         }
         Some((Ppn(ppn), plane))
@@ -398,7 +399,7 @@ impl Device {
     /// The plane for a write of `lpn`.
     #[inline]
     fn allocate(&mut self, lpn: Lpn) -> u32 {
-        let most = self.geometry.pages_per_plane() - 2 * self.geometry.pages_per_block;
+        let most = self.planes.most_valid();
         let (planes, load) = (&self.planes, &self.load);
         let has_room = |plane: u32| planes.valid_total(plane) + load.of_plane(plane) < most;
         let view = PlaneView {

@@ -2,7 +2,7 @@
 
 use super::{Mapping, Planes, Stream};
 use crate::error::SimError;
-use planewise_model::rng::generator;
+use planewise_model::rng::{Generator, generator};
 use planewise_model::{Geometry, Lpn, Ppn};
 use rand::RngExt;
 use std::fmt;
@@ -98,40 +98,29 @@ pub(crate) fn construct(
         Condition::Aged { valid, invalid, free } => {
             let shape = AgedPlane::new(condition, geometry, user_pages, [valid, invalid, free])?;
             let mut mapping = Mapping::fresh(geometry, user_pages);
+            mapping.expect_full_use();
             let mut random = generator(seed, "aged device");
-            let mut ordinals: Vec<u32> = Vec::new();
-            for (position, &plane) in stripe.iter().enumerate() {
-                // A seeded permutation of the plane's logical pages; the first `valid` of them are in flash.
-                ordinals.clear();
-                ordinals.extend(0..shape.user_pages);
-                for i in 0..shape.valid_pages as usize {
-                    let other = random.random_range(i as u32..shape.user_pages);
-                    ordinals.swap(i, other as usize);
+            let planes_in_all = stripe.len() as u32;
+            // Pages of a stripe are neighbours in the map. Planes are dealt out a cache line of them at a time, each to an
+            // array of its own, and then entered line by line: page by page, nearly every entry would miss the cache.
+            let mut dealt = vec![vec![0u32; shape.user_pages as usize]; ENTRIES_PER_CACHE_LINE];
+            for first in (0..stripe.len()).step_by(ENTRIES_PER_CACHE_LINE) {
+                let group = &stripe[first..stripe.len().min(first + ENTRIES_PER_CACHE_LINE)];
+                for (offset, (&plane, places)) in group.iter().zip(&mut dealt).enumerate() {
+                    let position = (first + offset) as u32;
+                    shape.deal(geometry, planes, plane, &mut random, places, |ordinal, ppn| {
+                        mapping.note_copy(Lpn(ordinal * planes_in_all + position), ppn);
+                    });
                 }
-                let mut owners = ordinals[..shape.valid_pages as usize].iter();
-                let mut slots_left = shape.used_blocks * geometry.pages_per_block;
-                for _ in 0..shape.used_blocks {
-                    // Selection sampling (Knuth, algorithm S): exactly `valid_pages` of the slots, each subset equally likely.
-                    let before = owners.len();
-                    let (block, _) =
-                        planes.write_pointer(plane, Stream::Host).expect("the plane has free blocks");
-                    let first = planes.first_page(plane, block).0;
-                    for page in 0..geometry.pages_per_block {
-                        if random.random_range(0..slots_left) < owners.len() as u32
-                            && let Some(&ordinal) = owners.next()
-                        {
-                            let lpn = ordinal * stripe.len() as u32 + position as u32;
-                            mapping.map(Lpn(lpn), Ppn(first + page));
-                        }
-                        slots_left -= 1;
-                    }
-                    planes.fill_block(plane, (before - owners.len()) as u16);
-                }
+                mapping.enter_stripes(planes_in_all, first as u32, &dealt[..group.len()]);
             }
             Ok(mapping)
         }
     }
 }
+
+/// Map entries of 4 bytes in a cache line of 64.
+const ENTRIES_PER_CACHE_LINE: usize = 16;
 
 /// Counts of one plane of an aged device.
 struct AgedPlane {
@@ -178,5 +167,43 @@ impl AgedPlane {
             )));
         }
         Ok(AgedPlane { user_pages: user, valid_pages, used_blocks })
+    }
+
+    /// Fills the used blocks of a plane. Tells `places`, by the ordinal of the plane's logical page, the physical page plus one
+    /// (0 for pages not in flash), and `holds` both, in physical order.
+    fn deal(
+        &self,
+        geometry: &Geometry,
+        planes: &mut Planes,
+        plane: u32,
+        random: &mut Generator,
+        places: &mut [u32],
+        mut holds: impl FnMut(u32, Ppn),
+    ) {
+        // A seeded permutation of the plane's logical pages; the first `valid` of them are in flash.
+        let mut ordinals: Vec<u32> = (0..self.user_pages).collect();
+        for i in 0..self.valid_pages as usize {
+            let other = random.random_range(i as u32..self.user_pages);
+            ordinals.swap(i, other as usize);
+        }
+        places.fill(0);
+        let mut owners = ordinals[..self.valid_pages as usize].iter();
+        let mut slots_left = self.used_blocks * geometry.pages_per_block;
+        for _ in 0..self.used_blocks {
+            // Selection sampling (Knuth, algorithm S): exactly `valid_pages` of the slots, each subset equally likely.
+            let before = owners.len();
+            let (block, _) = planes.write_pointer(plane, Stream::Host).expect("the plane has free blocks");
+            let first = planes.first_page(plane, block).0;
+            for page in 0..geometry.pages_per_block {
+                if random.random_range(0..slots_left) < owners.len() as u32
+                    && let Some(&ordinal) = owners.next()
+                {
+                    places[ordinal as usize] = first + page + 1;
+                    holds(ordinal, Ppn(first + page));
+                }
+                slots_left -= 1;
+            }
+            planes.fill_block(plane, (before - owners.len()) as u16);
+        }
     }
 }

@@ -53,6 +53,24 @@ impl Mapping {
         Mapping { primed, ..Mapping::fresh(geometry, user_pages) }
     }
 
+    /// Tells that all of the tables will be in use soon, in random order: the system may back them with large pages, which
+    /// spares most of the page walks that random access to hundreds of megabytes otherwise costs. Tables of which only
+    /// parts are used are better left alone: a large page is memory as a whole.
+    pub(crate) fn expect_full_use(&mut self) {
+        #[cfg(target_os = "linux")]
+        for table in [&mut self.logical_to_physical, &mut self.physical_to_logical] {
+            use rustix::mm::{Advice, madvise};
+            const PAGE: usize = 4096;
+            let first = (table.as_mut_ptr() as usize).next_multiple_of(PAGE);
+            let end = (table.as_mut_ptr() as usize + size_of_val(&table[..])) / PAGE * PAGE;
+            if first < end {
+                // SAFETY: whole pages inside a live allocation, and the advice does not change what they hold. Systems
+                // that do not know it refuse, and nothing is lost.
+                let _ = unsafe { madvise(first as *mut _, end - first, Advice::LinuxHugepage) };
+            }
+        }
+    }
+
     /// Where a read of a logical page goes, or [`NONE`] when there is nothing in flash to read.
     #[inline]
     pub(crate) fn readable(&self, lpn: Lpn) -> u32 {
@@ -113,6 +131,17 @@ impl Mapping {
     #[inline]
     pub(crate) fn relocate(&mut self, lpn: Lpn, place: u32) {
         self.logical_to_physical[lpn.0 as usize] = place + 1;
+    }
+
+    /// Enters the places of neighbouring pages of all stripes: `places[k][n]` is the physical page plus one, or 0 for none, of page
+    /// `first + k` of stripe `n`.
+    pub(crate) fn enter_stripes(&mut self, planes: u32, first: u32, places: &[Vec<u32>]) {
+        let stripes = self.logical_to_physical.chunks_exact_mut(planes as usize);
+        for (number, stripe) in stripes.enumerate() {
+            for (entry, places) in stripe[first as usize..].iter_mut().zip(places) {
+                *entry = places[number];
+            }
+        }
     }
 
     /// Notes that a physical page holds a copy of a logical page that is mapped elsewhere: nobody's valid data.

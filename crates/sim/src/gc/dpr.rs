@@ -4,9 +4,8 @@
 //! (as the GC paper finds in section 5.2.1).
 //!
 //! What the sources leave open is decided so: a page is likely to be read again when it was read at least twice within
-//! the memory of a small table; its replica is written when it is read and its plane is within a block's worth of pages of
-//! its next collection, so that the data are in the controller already; the replica goes to an idle chip while no host
-//! request waits. It takes a page of flash until the host writes the page or its block is erased: collection never moves
+//! the memory of a table; its replica is made of the data just read, when its plane is near its next collection; it goes to
+//! an idle chip while the host is at rest, to an eighth of the chips at a time. It takes a page of flash until the host writes the page or its block is erased: collection never moves
 //! a replica.
 
 use super::{Collector, PlaneState, Scheme};

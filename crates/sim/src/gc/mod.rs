@@ -107,7 +107,7 @@ pub trait Collector: Send {
     }
 
     /// Whether a program or an erase of a collection is suspended when a read of the host arrives for the die.
-    fn suspends(&self, _plane: PlaneState) -> bool {
+    fn suspends(&self) -> bool {
         false
     }
 }

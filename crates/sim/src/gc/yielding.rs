@@ -4,7 +4,8 @@
 //!   victims are cheap;
 //! * **early erase**: valid pages go through the buffer whenever there is room, and the block is erased before they are
 //!   written back to idle chips, whether or not a request waits at that moment;
-//! * **preemption**: waiting host requests go between two steps, down to the hard floor of free space;
+//! * **preemption**: waiting host requests go between two steps. There is no floor: the device itself stops the host when a
+//!   plane is down to what the collection under way needs, and then only there;
 //! * **suspension**: a read that arrives during a program or an erase of a collection suspends it. The collection pays
 //!   with the time to suspend and to resume (`suspend_ns` of the profile, each way).
 
@@ -15,9 +16,7 @@ pub(super) const SCHEME: Scheme = Scheme {
     name: "yielding",
     summary: "collects ahead in idle time, erases early through the buffer, yields between steps and suspends for reads",
     bound: false,
-    build: |options| {
-        Box::new(Yielding { threshold: options.threshold, floor: options.floor, ahead: options.ahead })
-    },
+    build: |options| Box::new(Yielding { threshold: options.threshold, ahead: options.ahead }),
 };
 
 /// Victims with a larger share of valid pages are left alone in idle time: they will be cheaper later.
@@ -25,7 +24,6 @@ const AHEAD_VALID_MAX: f64 = 0.5;
 
 struct Yielding {
     threshold: f64,
-    floor: f64,
     ahead: f64,
 }
 
@@ -42,12 +40,12 @@ impl Collector for Yielding {
         plane.is_below(self.ahead) && valid <= AHEAD_VALID_MAX
     }
 
-    fn turn(&self, plane: PlaneState, _waiting: Direction) -> Turn {
-        if plane.is_below(self.floor) { Turn::Collection } else { Turn::Host }
+    fn turn(&self, _plane: PlaneState, _waiting: Direction) -> Turn {
+        Turn::Host
     }
 
-    fn holds_chip(&self, plane: PlaneState) -> bool {
-        plane.is_below(self.floor)
+    fn holds_chip(&self, _plane: PlaneState) -> bool {
+        false
     }
 
     fn buffers(&self) -> bool {
@@ -58,7 +56,7 @@ impl Collector for Yielding {
         true
     }
 
-    fn suspends(&self, plane: PlaneState) -> bool {
-        !plane.is_below(self.floor)
+    fn suspends(&self) -> bool {
+        true
     }
 }

@@ -297,6 +297,10 @@ impl Observer for CollectionMetrics {
         self.sums.residency_max = self.sums.residency_max.max(stayed);
     }
 
+    fn replica_read(&mut self, _now: Ns, _lpn: Lpn) {
+        self.sums.replicas.reads_redirected += 1;
+    }
+
     fn replica_dropped(&mut self, _now: Ns, _lpn: Lpn, written: bool) {
         self.live_replicas -= 1;
         self.sums.replicas.dropped_on_write += u64::from(written);

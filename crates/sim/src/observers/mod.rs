@@ -144,6 +144,8 @@ pub trait Observer {
     fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {}
     /// The program of a page from the buffer ended. It is mapped to `to` now if it is `current`: not overwritten by the host meanwhile.
     fn write_back_end(&mut self, _now: Ns, _lpn: Lpn, _from: Ppn, _to: Ppn, _current: bool) {}
+    /// A read of the host goes to a replica.
+    fn replica_read(&mut self, _now: Ns, _lpn: Lpn) {}
     /// A replica was dropped; `written` when the host wrote its page.
     fn replica_dropped(&mut self, _now: Ns, _lpn: Lpn, _written: bool) {}
     /// The erase of a block (numbered plane-major over the device) starts.
@@ -221,6 +223,7 @@ forward! {
     fn page_buffered(now: Ns, lpn: Lpn, from: Ppn, to: Ppn);
     fn page_absorbed(now: Ns, slot: Slot, lpn: Lpn, at: Ppn);
     fn write_back_end(now: Ns, lpn: Lpn, from: Ppn, to: Ppn, current: bool);
+    fn replica_read(now: Ns, lpn: Lpn);
     fn replica_dropped(now: Ns, lpn: Lpn, written: bool);
     fn erase_start(now: Ns, block: u32);
     fn block_erase(now: Ns, block: u32);
