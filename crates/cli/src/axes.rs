@@ -51,7 +51,9 @@ pub static AXES: [Axis; 20] = [
         default: "noop",
         key: "",
         get: |config| config.scheduler.clone(),
-        set: |config, text| Ok(host_sched::find(text)?.name.clone_into(&mut config.scheduler)),
+        set: |config, text| {
+            put(&mut config.scheduler, host_sched::find(text).map(|entry| entry.name.to_owned()))
+        },
     },
     Axis {
         name: "level",
@@ -87,7 +89,9 @@ pub static AXES: [Axis; 20] = [
         default: "",
         key: "scheme",
         get: |config| config.profile.collection.scheme.clone(),
-        set: |config, text| Ok(gc::find(text)?.name.clone_into(&mut config.profile.collection.scheme)),
+        set: |config, text| {
+            put(&mut config.profile.collection.scheme, gc::find(text).map(|scheme| scheme.name.to_owned()))
+        },
     },
     Axis {
         name: "victims",
@@ -207,7 +211,8 @@ pub static AXES: [Axis; 20] = [
         key: "flash_scheduler",
         get: |config| config.profile.interface.flash_scheduler.clone(),
         set: |config, text| {
-            Ok(flash_sched::find(text)?.name.clone_into(&mut config.profile.interface.flash_scheduler))
+            let found = flash_sched::find(text).map(|policy| policy.name.to_owned());
+            put(&mut config.profile.interface.flash_scheduler, found)
         },
     },
     Axis {

@@ -251,7 +251,7 @@ impl Shared<'_> {
                 ),
             ));
         }
-        let what = "a page acknowledged is there after a power cut".to_owned();
+        let what = "no acknowledged page is lost".to_owned();
         result.invariants.insert(what, cut.recovered_pages);
         Ok(())
     }
