@@ -106,7 +106,9 @@ fn requests_past_the_end_are_an_error_and_wrap_folds_them() {
 #[test]
 fn wrong_profiles_name_the_line_the_key_and_what_is_allowed() {
     let place = Place::new();
-    let good = Profile::embedded("piq-128g").unwrap().to_toml();
+    let mut profile = Profile::embedded("piq-128g").unwrap();
+    profile.collection.ahead = 0.06;
+    let good = profile.to_toml();
     let cases: [(&str, &str, &[&str]); 12] = [
         ("channels = 8", "chanels = 8", &["wrong.toml:", "chanels", "did you mean 'channels'"]),
         ("blocks_per_plane = 2048", "blocks_per_plane = 16777216", &["geometry", "overflow", "allowed"]),
