@@ -247,7 +247,6 @@ impl Profile {
         if !(0.0..=0.9).contains(&spare) {
             return Err(("over_provisioning", format!("found {spare}; allowed: 0 to 0.9")));
         }
-        self.check_collection()?;
         if self.user_pages() == 0 {
             return Err((
                 "over_provisioning",
@@ -267,7 +266,7 @@ impl Profile {
                 ),
             ));
         }
-        Ok(())
+        self.check_collection()
     }
 
     fn check_collection(&self) -> Result<(), (&'static str, String)> {

@@ -170,12 +170,11 @@ impl Device {
                 context.observer.write_back_end(context.now, lpn, page, to, current);
             }
             BackgroundSource::Original(of) => {
-                // A replica is nobody's valid page: collection erases it without moving it.
                 self.mapping.note_copy(lpn, to);
-                self.planes.invalidate(to);
                 let current = self.mapping.physical(lpn) == of.0;
-                let dropped = if current { self.replicas.insert(lpn, to) } else { Some(lpn) };
-                if let Some(dropped) = dropped {
+                let dropped = if current { self.replicas.insert(lpn, to) } else { Some((lpn, to)) };
+                if let Some((dropped, at)) = dropped {
+                    self.planes.invalidate(at);
                     context.observer.replica_dropped(context.now, dropped, !current);
                 }
             }
@@ -185,7 +184,8 @@ impl Device {
         self.end_operation(context, executor);
     }
 
-    /// Before a block is erased, the replicas in it are forgotten.
+    /// Before a block is collected, the replicas in it are forgotten: they counted as valid, so that a block full of them is
+    /// no cheap victim, but nobody moves them.
     pub(super) fn drop_replicas_in<O: Observer>(&mut self, context: &mut Context<'_, O>, first: u32) {
         if !self.collector.keeps_replicas() {
             return;
@@ -194,9 +194,27 @@ impl Device {
         for (lpn, ppn) in owners {
             if self.replicas.find(lpn) == Some(ppn) {
                 self.replicas.remove(lpn);
+                self.planes.invalidate(ppn);
                 context.observer.replica_dropped(context.now, lpn, false);
             }
         }
+    }
+
+    /// Gives up all replicas on a plane that has run out of space; whether there were any.
+    pub(super) fn drop_replicas_on<O: Observer>(&mut self, context: &mut Context<'_, O>, plane: u32) -> bool {
+        let here: Vec<Lpn> = self
+            .replicas
+            .all()
+            .filter(|&(_, ppn)| self.planes.plane_of(ppn) == plane)
+            .map(|(lpn, _)| lpn)
+            .collect();
+        for &lpn in &here {
+            if let Some(ppn) = self.replicas.remove(lpn) {
+                self.planes.invalidate(ppn);
+                context.observer.replica_dropped(context.now, lpn, false);
+            }
+        }
+        !here.is_empty()
     }
 
     /// Reads that wait at an executor whose collection begins go to replicas, where there are any.

@@ -85,6 +85,8 @@ impl Device {
             stream: None,
         };
         self.executors[executor as usize].collection = Some(collection);
+        let first = self.planes.first_page(plane, victim).0;
+        self.drop_replicas_in(context, first);
         if !self.collector.takes_time() {
             return self.collect_at_once(context, executor);
         }
@@ -154,7 +156,6 @@ impl Device {
             }
             self.start_operation(context, executor);
             context.observer.erase_start(context.now, plane * self.geometry.blocks_per_plane + victim);
-            self.drop_replicas_in(context, first);
             self.ask_channel(context, executor, Phase::Erase, command, Ns(self.timing.erase_ns));
             return Ok(());
         };

@@ -405,6 +405,11 @@ impl Device {
                 self.kick(executor);
                 return Ok(());
             }
+            if self.drop_replicas_on(context, plane) {
+                // They were all that stood in the way of a victim.
+                self.kick(executor);
+                return Ok(());
+            }
             let Some(other) = self.plane_with_room() else {
                 return Err(self.space_exhausted(context.now, plane));
             };
@@ -431,7 +436,8 @@ impl Device {
             }
             self.transactions[index].old = old;
             context.observer.page_program(context.now, Origin::Host(transaction.slot), transaction.lpn, ppn);
-            if self.replicas.remove(transaction.lpn) {
+            if let Some(replica) = self.replicas.remove(transaction.lpn) {
+                self.planes.invalidate(replica);
                 context.observer.replica_dropped(context.now, transaction.lpn, true);
             }
             self.host_pages_written += 1;

@@ -487,6 +487,9 @@ impl Device {
             }
             valid_pages[(ppn / self.geometry.pages_per_block) as usize] += 1;
         }
+        for (_, ppn) in self.replicas.all() {
+            valid_pages[(ppn.0 / self.geometry.pages_per_block) as usize] += 1;
+        }
         self.planes.audit(&valid_pages)
     }
 

@@ -5,8 +5,9 @@
 //!
 //! What the sources leave open is decided so: a page is likely to be read again when it was read at least twice within
 //! the memory of a table; its replica is made of the data just read, when its plane is near its next collection; it goes to
-//! an idle chip while the host is at rest, to an eighth of the chips at a time. It takes a page of flash until the host writes the page or its block is erased: collection never moves
-//! a replica.
+//! an idle chip while the host is at rest, to an eighth of the chips at a time. There are `replica_pages` of them, a fixed
+//! place for each page: who is read more keeps it. A replica takes a page of flash and counts as valid until the host
+//! writes its page or its block is collected: nobody moves it.
 
 use super::{Collector, PlaneState, Scheme};
 

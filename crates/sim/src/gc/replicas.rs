@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 
 /// Reads after which a page counts as likely to be read again.
 const LIKELY_READS: u8 = 2;
+/// Pages whose reads are counted, for each that can have a replica.
+const WATCHED_PER_REPLICA: usize = 8;
 /// Pages that may wait for an idle chip to take their replica: the controller holds their data meanwhile.
 const WAITING_MAX: usize = 64;
 
@@ -17,12 +19,18 @@ struct Heat {
     reads: u8,
 }
 
+#[derive(Clone, Copy)]
+struct Replica {
+    lpn: Lpn,
+    ppn: Ppn,
+    /// Reads of its page when it was made, less one for each page that wanted its place since.
+    reads: u8,
+}
+
 pub(crate) struct Replicas {
-    /// Logical page and place of its replica.
-    table: Vec<Option<(Lpn, Ppn)>>,
+    table: Vec<Option<Replica>>,
     heat: Vec<Heat>,
     waiting: VecDeque<Lpn>,
-    live: u32,
 }
 
 impl Replicas {
@@ -30,17 +38,20 @@ impl Replicas {
     pub(crate) fn new(pages: u32) -> Replicas {
         Replicas {
             table: vec![None; pages as usize],
-            // Four pages are watched for each that can have a replica.
-            heat: vec![Heat { lpn: u32::MAX, reads: 0 }; 4 * pages as usize],
+            heat: vec![Heat { lpn: u32::MAX, reads: 0 }; WATCHED_PER_REPLICA * pages as usize],
             waiting: VecDeque::with_capacity(WAITING_MAX),
-            live: 0,
         }
     }
 
-    /// Place of a page in a table of `places`: neighbours stay apart, as they are read together.
+    /// Place of a page in a table: neighbours stay apart, as they are read together.
     #[inline]
     fn place(lpn: Lpn, places: usize) -> usize {
         lpn.0 as usize % places
+    }
+
+    fn reads(&self, lpn: Lpn) -> u8 {
+        let heat = self.heat[Self::place(lpn, self.heat.len())];
+        if heat.lpn == lpn.0 { heat.reads } else { 0 }
     }
 
     /// Notes that the host read a page; whether it is likely to be read again.
@@ -51,7 +62,7 @@ impl Replicas {
         let place = Self::place(lpn, self.heat.len());
         let heat = &mut self.heat[place];
         if heat.lpn == lpn.0 {
-            heat.reads = heat.reads.saturating_add(1).min(15);
+            heat.reads = heat.reads.saturating_add(1);
         } else if heat.reads > 1 {
             heat.reads -= 1;
         } else {
@@ -60,9 +71,22 @@ impl Replicas {
         heat.lpn == lpn.0 && heat.reads >= LIKELY_READS
     }
 
-    /// Puts a page in line for a replica, unless it has one or waits already; what finds the line full goes without.
+    /// Puts a page in line for a replica, unless it has one, waits already, or its place is taken by a page that is read
+    /// more; what finds the line full goes without.
     pub(crate) fn want(&mut self, lpn: Lpn) {
-        if self.find(lpn).is_none() && self.waiting.len() < WAITING_MAX && !self.waiting.contains(&lpn) {
+        let reads = self.reads(lpn);
+        let place = Self::place(lpn, self.table.len());
+        if let Some(replica) = &mut self.table[place]
+            && (replica.lpn == lpn || replica.reads >= reads)
+        {
+            if replica.lpn == lpn {
+                replica.reads = reads;
+            } else {
+                replica.reads -= 1;
+            }
+            return;
+        }
+        if self.waiting.len() < WAITING_MAX && !self.waiting.contains(&lpn) {
             self.waiting.push_back(lpn);
         }
     }
@@ -84,36 +108,30 @@ impl Replicas {
         if self.table.is_empty() {
             return None;
         }
-        match self.table[Self::place(lpn, self.table.len())] {
-            Some((owner, ppn)) if owner == lpn => Some(ppn),
-            _ => None,
-        }
+        let replica = self.table[Self::place(lpn, self.table.len())].as_ref()?;
+        (replica.lpn == lpn).then_some(replica.ppn)
     }
 
-    /// Enters a replica; returns the page whose replica had to go for it.
-    pub(crate) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Option<Lpn> {
+    /// Enters a replica; returns the one that had to go for it.
+    pub(crate) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Option<(Lpn, Ppn)> {
         let place = Self::place(lpn, self.table.len());
-        let before = self.table[place].replace((lpn, ppn));
-        self.live += u32::from(before.is_none());
-        before.map(|(owner, _)| owner)
+        let reads = self.reads(lpn);
+        let before = self.table[place].replace(Replica { lpn, ppn, reads });
+        before.map(|replica| (replica.lpn, replica.ppn))
     }
 
-    /// Forgets the replica of a page; whether there was one.
+    /// Forgets the replica of a page and tells where it was.
     #[inline]
-    pub(crate) fn remove(&mut self, lpn: Lpn) -> bool {
-        let found = self.find(lpn).is_some();
-        if found {
-            let place = Self::place(lpn, self.table.len());
-            self.table[place] = None;
-            self.live -= 1;
-        }
-        found
+    pub(crate) fn remove(&mut self, lpn: Lpn) -> Option<Ppn> {
+        let ppn = self.find(lpn)?;
+        let place = Self::place(lpn, self.table.len());
+        self.table[place] = None;
+        Some(ppn)
     }
 
-    /// Replicas now.
-    #[cfg(test)]
-    fn live(&self) -> u32 {
-        self.live
+    /// All replicas.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Lpn, Ppn)> {
+        self.table.iter().flatten().map(|replica| (replica.lpn, replica.ppn))
     }
 }
 
@@ -126,10 +144,10 @@ mod tests {
         let mut replicas = Replicas::new(4);
         assert!(!replicas.note_read(Lpn(3)));
         assert!(replicas.note_read(Lpn(3)));
-        // 16 places: page 19 shares one with page 3, wears it down, then takes it.
-        assert!(!replicas.note_read(Lpn(19)));
-        assert!(!replicas.note_read(Lpn(19)));
-        assert!(replicas.note_read(Lpn(19)));
+        // 32 places: page 35 shares one with page 3, wears it down, then takes it.
+        assert!(!replicas.note_read(Lpn(35)));
+        assert!(!replicas.note_read(Lpn(35)));
+        assert!(replicas.note_read(Lpn(35)));
     }
 
     #[test]
@@ -142,10 +160,25 @@ mod tests {
         assert_eq!(replicas.next_wanted(), None, "a page waits once");
         assert_eq!(replicas.insert(Lpn(5), Ppn(70)), None);
         assert_eq!(replicas.find(Lpn(5)), Some(Ppn(70)));
-        assert_eq!(replicas.insert(Lpn(9), Ppn(71)), Some(Lpn(5)));
-        assert_eq!((replicas.find(Lpn(5)), replicas.live()), (None, 1));
-        assert!(replicas.remove(Lpn(9)) && !replicas.remove(Lpn(9)));
-        assert_eq!(replicas.live(), 0);
+        assert_eq!(replicas.insert(Lpn(9), Ppn(71)), Some((Lpn(5), Ppn(70))));
+        assert_eq!((replicas.find(Lpn(5)), replicas.all().count()), (None, 1));
+        assert_eq!(replicas.remove(Lpn(9)), Some(Ppn(71)));
+        assert_eq!(replicas.remove(Lpn(9)), None);
+        assert_eq!(replicas.all().count(), 0);
+    }
+
+    #[test]
+    fn a_page_that_is_read_more_keeps_its_replica_from_one_that_is_read_less() {
+        let mut replicas = Replicas::new(4);
+        (0..5).for_each(|_| assert!(replicas.note_read(Lpn(5)) || replicas.reads(Lpn(5)) == 1));
+        replicas.insert(Lpn(5), Ppn(70));
+        (0..2).for_each(|_| assert!(replicas.note_read(Lpn(9)) || replicas.reads(Lpn(9)) == 1));
+        replicas.want(Lpn(9));
+        assert_eq!(replicas.next_wanted(), None);
+        // Five reads against two: after three more that asked in vain the place is free for who comes next.
+        (0..3).for_each(|_| replicas.want(Lpn(9)));
+        replicas.want(Lpn(9));
+        assert_eq!(replicas.next_wanted(), Some(Lpn(9)));
     }
 
     #[test]

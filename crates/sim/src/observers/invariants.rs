@@ -39,6 +39,8 @@ pub struct Invariants {
     array_free: Vec<Ns>,
     operating: Vec<bool>,
     pending: u128,
+    /// The run ended in a power cut: what was under way never completes.
+    power_lost: bool,
     last: Ns,
     queue_area: u128,
     sojourn_sum: u128,
@@ -74,7 +76,10 @@ impl Invariants {
                 violations.push(text);
             }
         };
-        finally(self.entered.is_empty(), format!("{} requests never completed", self.entered.len()));
+        finally(
+            self.entered.is_empty() || self.power_lost,
+            format!("{} requests never completed", self.entered.len()),
+        );
         finally(
             self.queue_area == self.sojourn_sum || !self.entered.is_empty(),
             format!(
@@ -344,6 +349,10 @@ impl Observer for Invariants {
         self.check("an erase starts only when no page of the block is valid", live == 0, || {
             format!("block {block} with {live} valid pages at {now}")
         });
+    }
+
+    fn power_cut(&mut self, _now: Ns, _buffered: &[(Ppn, Lpn)]) {
+        self.power_lost = true;
     }
 
     fn collection_end(&mut self, now: Ns, executor: u32, what: &Collected) {
