@@ -4,7 +4,7 @@
 //! Idle chips are found round robin by the chips' state (GC paper, section 4.2.1): a chip is idle when it runs nothing and
 //! nothing waits for it. Where allocation is static a page must stay on its plane, so it returns there once its chip is idle.
 
-use super::execute::{BackgroundSource, BackgroundWrite, Phase};
+use super::execute::{BackgroundSource, BackgroundWrite, LikelyReads, Phase};
 use super::{Context, Device};
 use crate::error::SimError;
 use crate::ftl::{NONE, Stream};
@@ -28,11 +28,8 @@ impl Device {
         at_rest: bool,
     ) -> Result<(), SimError> {
         self.write_back(context);
-        if at_rest {
-            self.replicate(context);
-            self.collect_ahead(context)?;
-        }
-        Ok(())
+        self.replicate(context);
+        if at_rest { self.collect_ahead(context) } else { Ok(()) }
     }
 
     fn is_idle(&self, executor: u32) -> bool {
@@ -80,15 +77,21 @@ impl Device {
         }
     }
 
-    /// The host read a page: it may be worth a replica.
-    pub(super) fn note_read(&mut self, lpn: Lpn) {
-        let ppn = self.mapping.physical(lpn);
-        if ppn < self.flash_pages() && self.replicas.note_read(lpn) {
-            let plane = self.planes.plane_of(Ppn(ppn));
-            if self.collector.replicates(self.plane_state(plane)) {
-                self.replicas.want(lpn);
+    /// The pages on an executor that are likely to be read while it collects, by what was read since a time, and have no
+    /// replica yet.
+    pub(super) fn likely_reads_on(&self, executor: u32, since: Ns) -> LikelyReads {
+        let mut found = LikelyReads::default();
+        let likely = self.replicas.likely(since).filter(|lpn| lpn.0 < self.user_pages);
+        for lpn in likely {
+            let ppn = self.mapping.physical(lpn);
+            if ppn < self.flash_pages()
+                && self.load.executor_of(self.planes.plane_of(Ppn(ppn))) == executor
+                && self.replicas.find(lpn).is_none()
+            {
+                found.push(lpn);
             }
         }
+        found
     }
 
     fn idle_plane_for(&mut self, lpn: Lpn, apart: u32) -> Option<u32> {

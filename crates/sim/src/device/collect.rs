@@ -3,7 +3,7 @@
 //! Pages stay in their plane, or leave for the valid page buffer. Whether host transactions run in between, and when a way
 //! into the buffer is opened, is the scheme's decision (`gc/`), asked before every step.
 
-use super::execute::{Collection, Phase};
+use super::execute::{Collection, LikelyReads, Phase};
 use super::{Context, Device};
 use crate::error::SimError;
 use crate::ftl::{NONE, Stream};
@@ -82,6 +82,7 @@ impl Device {
             source: Ppn(NONE),
             began: context.now,
             cause,
+            replicate: LikelyReads::default(),
             stream: None,
         };
         self.executors[executor as usize].collection = Some(collection);
@@ -90,15 +91,21 @@ impl Device {
         if !self.collector.takes_time() {
             return self.collect_at_once(context, executor);
         }
+        let cost = self.traditional_cost(plane, victim);
+        if self.keeps_replicas {
+            // A stream of reads that has rested for longer than the collection takes is not likely to go on during it.
+            let likely = self.likely_reads_on(executor, context.now.saturating_sub(cost));
+            self.collection_mut(executor).replicate = likely;
+        }
         self.collecting += 1;
         self.collecting_ahead += u32::from(cause == Cause::Ahead);
         self.load.begin_collection(executor);
         self.load.hold(executor, self.collector.holds_chip(self.plane_state(plane)));
-        let released = context.now + self.traditional_cost(plane, victim);
+        let released = context.now + cost;
         self.executors[executor as usize].released = released;
         self.released_until = self.released_until.max(released);
         self.begun.push(executor);
-        if self.collector.keeps_replicas() {
+        if self.keeps_replicas {
             self.redirect_waiting_reads(executor);
         }
         Ok(())
@@ -144,6 +151,18 @@ impl Device {
         executor: u32,
     ) -> Result<(), SimError> {
         let command = Ns(self.timing.command_ns);
+        while let Some(lpn) = self.collection_mut(executor).replicate.pop() {
+            let ppn = Ppn(self.mapping.physical(lpn));
+            // The host may have written it elsewhere meanwhile.
+            if ppn.0 >= self.flash_pages() || self.load.executor_of(self.planes.plane_of(ppn)) != executor {
+                continue;
+            }
+            self.collection_mut(executor).source = ppn;
+            self.start_operation(context, executor);
+            let read = self.timing.read_ns.of_page(self.planes.offset_of(ppn).1);
+            self.ask_channel(context, executor, Phase::ReplicaRead, command, read);
+            return Ok(());
+        }
         let Some((source, page)) = self.next_valid_page(executor) else {
             self.close_stream(executor);
             let collection = self.collection_mut(executor);
@@ -212,6 +231,17 @@ impl Device {
             Phase::MoveRead => {
                 let transfer = self.page_transfer;
                 self.ask_channel(context, executor, Phase::MoveOut, transfer, Ns::ZERO);
+            }
+            Phase::ReplicaRead => {
+                let transfer = self.page_transfer;
+                self.ask_channel(context, executor, Phase::ReplicaOut, transfer, Ns::ZERO);
+            }
+            Phase::ReplicaOut => {
+                // Unless the host wrote it meanwhile, its data are in the controller now.
+                if let Some(lpn) = self.mapping.valid_owner(collection.source) {
+                    self.replicas.want(lpn);
+                }
+                self.end_operation(context, executor);
             }
             Phase::MoveOut => match self.mapping.valid_owner(collection.source) {
                 Some(lpn) if collection.stream.is_some_and(|stream| stream.has_room()) => {

@@ -78,6 +78,7 @@ pub(crate) struct Device {
     buffer: ValidPageBuffer,
     buffer_read: Ns,
     replicas: Replicas,
+    keeps_replicas: bool,
     suspend: Ns,
     /// Pages may be read elsewhere than on their own plane, or written nowhere in flash: the buffer or replicas are in use.
     relocates: bool,
@@ -158,6 +159,7 @@ impl Device {
             buffer: ValidPageBuffer::new(buffer_pages),
             buffer_read: Ns(profile.collection.buffer_read_ns),
             replicas: Replicas::new(replica_pages),
+            keeps_replicas: replica_pages > 0,
             suspend: Ns(profile.collection.suspend_ns),
             collecting: 0,
             in_background: 0,
@@ -313,6 +315,9 @@ impl Device {
         pages: PageRange,
     ) {
         self.progress[slot.index()] = Progress::default();
+        if self.keeps_replicas && request.direction == Direction::Read {
+            self.replicas.note_read(context.now, pages);
+        }
         let mut transactions = 0;
         let (start, end) = (request.start.0, request.end().0);
         for page in pages.first..pages.first + u64::from(pages.count) {

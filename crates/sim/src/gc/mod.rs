@@ -96,12 +96,7 @@ pub trait Collector: Send {
         false
     }
 
-    /// Whether pages likely to be read get a replica on another chip when their plane is near its collection.
-    fn replicates(&self, _plane: PlaneState) -> bool {
-        false
-    }
-
-    /// Whether the scheme keeps replicas.
+    /// Whether pages likely to be read get a replica on another chip before a collection begins.
     fn keeps_replicas(&self) -> bool {
         false
     }

@@ -1,35 +1,24 @@
-//! Replicas for dynamic page replication (`dpr.rs`): which pages are likely to be read, and where their copies are.
+//! Replicas for dynamic page replication (`dpr.rs`): which pages are likely to be read next, and where their copies are.
 //!
-//! Both tables are direct-mapped: a page has one place, and who comes later takes it. That bounds memory, needs no
-//! hashing of strings or growing maps, and forgets what has not been read for long.
+//! The table is direct-mapped: a page has one place, and who comes later takes it. That bounds memory and forgets what
+//! nobody came for.
 
-use planewise_model::{Lpn, Ppn};
+use planewise_model::location::PageRange;
+use planewise_model::{Lpn, Ns, Ppn};
 use std::collections::VecDeque;
 
-/// Reads after which a page counts as likely to be read again.
-const LIKELY_READS: u8 = 2;
-/// Pages whose reads are counted, for each that can have a replica.
-const WATCHED_PER_REPLICA: usize = 8;
+/// Sequential streams of reads that are followed.
+const STREAMS: usize = 16;
+/// Pages behind the end of a stream that count as likely to be read soon.
+const AHEAD: u32 = 16;
 /// Pages that may wait for an idle chip to take their replica: the controller holds their data meanwhile.
 const WAITING_MAX: usize = 64;
 
-#[derive(Clone, Copy)]
-struct Heat {
-    lpn: u32,
-    reads: u8,
-}
-
-#[derive(Clone, Copy)]
-struct Replica {
-    lpn: Lpn,
-    ppn: Ppn,
-    /// Reads of its page when it was made, less one for each page that wanted its place since.
-    reads: u8,
-}
-
 pub(crate) struct Replicas {
-    table: Vec<Option<Replica>>,
-    heat: Vec<Heat>,
+    /// Logical page and place of its replica.
+    table: Vec<Option<(Lpn, Ppn)>>,
+    /// The page behind the last read of each stream and when that was, the one read longest ago first.
+    streams: VecDeque<(u32, Ns)>,
     waiting: VecDeque<Lpn>,
 }
 
@@ -38,55 +27,40 @@ impl Replicas {
     pub(crate) fn new(pages: u32) -> Replicas {
         Replicas {
             table: vec![None; pages as usize],
-            heat: vec![Heat { lpn: u32::MAX, reads: 0 }; WATCHED_PER_REPLICA * pages as usize],
+            streams: VecDeque::with_capacity(STREAMS),
             waiting: VecDeque::with_capacity(WAITING_MAX),
         }
     }
 
-    /// Place of a page in a table: neighbours stay apart, as they are read together.
+    /// Place of a page in the table: neighbours stay apart, as they are read together.
     #[inline]
-    fn place(lpn: Lpn, places: usize) -> usize {
-        lpn.0 as usize % places
+    fn place(&self, lpn: Lpn) -> usize {
+        lpn.0 as usize % self.table.len()
     }
 
-    fn reads(&self, lpn: Lpn) -> u8 {
-        let heat = self.heat[Self::place(lpn, self.heat.len())];
-        if heat.lpn == lpn.0 { heat.reads } else { 0 }
-    }
-
-    /// Notes that the host read a page; whether it is likely to be read again.
-    pub(crate) fn note_read(&mut self, lpn: Lpn) -> bool {
-        if self.heat.is_empty() {
-            return false;
+    /// Notes that the host reads pages: they go on a stream that ends before them, or begin one in place of the stalest.
+    pub(crate) fn note_read(&mut self, now: Ns, pages: PageRange) {
+        let first = pages.first as u32;
+        // A read of part of a page leaves the rest of it to the next.
+        let continued = self.streams.iter().position(|&(end, _)| end == first || end == first + 1);
+        match continued {
+            Some(stream) => drop(self.streams.remove(stream)),
+            None if self.streams.len() == STREAMS => drop(self.streams.pop_front()),
+            None => {}
         }
-        let place = Self::place(lpn, self.heat.len());
-        let heat = &mut self.heat[place];
-        if heat.lpn == lpn.0 {
-            heat.reads = heat.reads.saturating_add(1);
-        } else if heat.reads > 1 {
-            heat.reads -= 1;
-        } else {
-            *heat = Heat { lpn: lpn.0, reads: 1 };
-        }
-        heat.lpn == lpn.0 && heat.reads >= LIKELY_READS
+        self.streams.push_back((first + pages.count, now));
     }
 
-    /// Puts a page in line for a replica, unless it has one, waits already, or its place is taken by a page that is read
-    /// more; what finds the line full goes without.
+    /// Pages likely to be read soon, the most likely first: those behind streams read since a time.
+    pub(crate) fn likely(&self, since: Ns) -> impl Iterator<Item = Lpn> {
+        let recent = self.streams.iter().rev().take_while(move |&&(_, at)| at >= since);
+        recent.flat_map(|&(end, _)| (end..end.saturating_add(AHEAD)).map(Lpn))
+    }
+
+    /// Puts a page whose data are in the controller in line for a replica, unless it has one or waits already; what finds
+    /// the line full goes without.
     pub(crate) fn want(&mut self, lpn: Lpn) {
-        let reads = self.reads(lpn);
-        let place = Self::place(lpn, self.table.len());
-        if let Some(replica) = &mut self.table[place]
-            && (replica.lpn == lpn || replica.reads >= reads)
-        {
-            if replica.lpn == lpn {
-                replica.reads = reads;
-            } else {
-                replica.reads -= 1;
-            }
-            return;
-        }
-        if self.waiting.len() < WAITING_MAX && !self.waiting.contains(&lpn) {
+        if self.find(lpn).is_none() && self.waiting.len() < WAITING_MAX && !self.waiting.contains(&lpn) {
             self.waiting.push_back(lpn);
         }
     }
@@ -102,36 +76,41 @@ impl Replicas {
         self.waiting.pop_front();
     }
 
+    /// A page in line was overwritten: the data that wait are stale.
+    pub(crate) fn no_longer_wanted(&mut self, lpn: Lpn) {
+        self.waiting.retain(|&waiting| waiting != lpn);
+    }
+
     /// The replica of a page.
     #[inline]
     pub(crate) fn find(&self, lpn: Lpn) -> Option<Ppn> {
         if self.table.is_empty() {
             return None;
         }
-        let replica = self.table[Self::place(lpn, self.table.len())].as_ref()?;
-        (replica.lpn == lpn).then_some(replica.ppn)
+        match self.table[self.place(lpn)] {
+            Some((owner, ppn)) if owner == lpn => Some(ppn),
+            _ => None,
+        }
     }
 
     /// Enters a replica; returns the one that had to go for it.
     pub(crate) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Option<(Lpn, Ppn)> {
-        let place = Self::place(lpn, self.table.len());
-        let reads = self.reads(lpn);
-        let before = self.table[place].replace(Replica { lpn, ppn, reads });
-        before.map(|replica| (replica.lpn, replica.ppn))
+        let place = self.place(lpn);
+        self.table[place].replace((lpn, ppn))
     }
 
     /// Forgets the replica of a page and tells where it was.
     #[inline]
     pub(crate) fn remove(&mut self, lpn: Lpn) -> Option<Ppn> {
         let ppn = self.find(lpn)?;
-        let place = Self::place(lpn, self.table.len());
+        let place = self.place(lpn);
         self.table[place] = None;
         Some(ppn)
     }
 
     /// All replicas.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Lpn, Ppn)> {
-        self.table.iter().flatten().map(|replica| (replica.lpn, replica.ppn))
+        self.table.iter().flatten().copied()
     }
 }
 
@@ -140,14 +119,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_is_likely_from_its_second_read_and_forgotten_when_others_take_its_place() {
+    fn what_comes_behind_the_latest_reads_is_likely_to_be_read_next() {
         let mut replicas = Replicas::new(4);
-        assert!(!replicas.note_read(Lpn(3)));
-        assert!(replicas.note_read(Lpn(3)));
-        // 32 places: page 35 shares one with page 3, wears it down, then takes it.
-        assert!(!replicas.note_read(Lpn(35)));
-        assert!(!replicas.note_read(Lpn(35)));
-        assert!(replicas.note_read(Lpn(35)));
+        replicas.note_read(Ns(10), PageRange { first: 100, count: 4 });
+        replicas.note_read(Ns(20), PageRange { first: 7, count: 1 });
+        let likely: Vec<u32> = replicas.likely(Ns(0)).map(|lpn| lpn.0).collect();
+        assert_eq!(likely, (8..24).chain(104..120).collect::<Vec<_>>());
+        assert_eq!(replicas.likely(Ns(15)).count(), 16, "what rests is not likely");
+        // A read that goes on moves its stream to the front instead of opening another.
+        replicas.note_read(Ns(30), PageRange { first: 104, count: 2 });
+        assert_eq!(replicas.likely(Ns(0)).next(), Some(Lpn(106)));
+        assert_eq!(replicas.likely(Ns(0)).count(), 32);
+        (0..100).for_each(|n| replicas.note_read(Ns(40), PageRange { first: 1_000 * n, count: 1 }));
+        assert_eq!(replicas.likely(Ns(0)).count(), 16 * STREAMS, "the stalest streams are forgotten");
     }
 
     #[test]
@@ -158,6 +142,9 @@ mod tests {
         assert_eq!(replicas.next_wanted(), Some(Lpn(5)));
         replicas.take_wanted();
         assert_eq!(replicas.next_wanted(), None, "a page waits once");
+        replicas.want(Lpn(6));
+        replicas.no_longer_wanted(Lpn(6));
+        assert_eq!(replicas.next_wanted(), None);
         assert_eq!(replicas.insert(Lpn(5), Ppn(70)), None);
         assert_eq!(replicas.find(Lpn(5)), Some(Ppn(70)));
         assert_eq!(replicas.insert(Lpn(9), Ppn(71)), Some((Lpn(5), Ppn(70))));
@@ -168,23 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_read_more_keeps_its_replica_from_one_that_is_read_less() {
-        let mut replicas = Replicas::new(4);
-        (0..5).for_each(|_| assert!(replicas.note_read(Lpn(5)) || replicas.reads(Lpn(5)) == 1));
-        replicas.insert(Lpn(5), Ppn(70));
-        (0..2).for_each(|_| assert!(replicas.note_read(Lpn(9)) || replicas.reads(Lpn(9)) == 1));
-        replicas.want(Lpn(9));
-        assert_eq!(replicas.next_wanted(), None);
-        // Five reads against two: after three more that asked in vain the place is free for who comes next.
-        (0..3).for_each(|_| replicas.want(Lpn(9)));
-        replicas.want(Lpn(9));
-        assert_eq!(replicas.next_wanted(), Some(Lpn(9)));
-    }
-
-    #[test]
     fn a_table_of_no_replicas_keeps_none() {
-        let mut replicas = Replicas::new(0);
-        assert!(!replicas.note_read(Lpn(1)) && !replicas.note_read(Lpn(1)));
-        assert_eq!(replicas.find(Lpn(1)), None);
+        assert_eq!(Replicas::new(0).find(Lpn(1)), None);
     }
 }
