@@ -159,7 +159,6 @@ fn write_amplification_of_uniform_overwrites_is_the_closed_form() {
             };
             let measured = write_amplification(&config, uniform);
             let case = format!("spare {spare}, {victims}: measured {measured:.4}, closed form {expected:.4}");
-            println!("{case}");
             assert!((measured / expected - 1.0).abs() < 0.02, "{case}");
             if victims != "fifo" {
                 assert!(
@@ -192,7 +191,6 @@ fn where_hot_and_cold_data_are_kept_apart_collection_moves_less_and_cost_benefit
         let case = format!(
             "spare {spare}, seed {seed}: greedy {greedy:.3}, apart {greedy_apart:.3}; cost-benefit {weighted:.3}, apart {weighted_apart:.3}"
         );
-        println!("{case}");
         assert!(greedy_apart < 0.92 * greedy, "{case}");
         assert!(weighted_apart < 0.7 * weighted, "{case}");
         assert!(weighted_apart < 0.8 * greedy_apart, "{case}");
@@ -291,5 +289,37 @@ fn nothing_is_lost_with_tiny_blocks_and_the_least_spare_space() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn static_levelling_bounds_the_spread_of_wear_where_cold_data_are_never_rewritten() {
+    let run = |wear: &str, scheme: &str| {
+        let mut profile = device(1, 1, 1, 1);
+        profile.geometry.pages_per_block = 16;
+        profile.geometry.blocks_per_plane = 128;
+        profile.translation.wear_levelling = wear.into();
+        profile.collection.scheme = scheme.into();
+        profile.collection.buffer_pages = 32;
+        profile.collection.replica_pages = 0;
+        let config = RunConfig::new(profile);
+        let mut simulator = Simulator::new(&config, (Counter::default(), Invariants::new())).unwrap();
+        let mut random = generator(config.seed, "overwrites");
+        overwrite(&mut simulator, &mut random, 40.0, |random, pages| random.random_range(0..pages / 4))
+            .unwrap();
+        simulator.audit().unwrap();
+        simulator.observer().1.report().unwrap();
+        let (least, most) = simulator.wear();
+        let counter = &simulator.observer().0;
+        (most - least, counter.programs as f64 / counter.host as f64)
+    };
+    for scheme in ["traditional", "idle_chip", "gc_free"] {
+        let (spread, cost) = run("dynamic", scheme);
+        assert!(spread > 60, "{scheme}: {spread}");
+        let (levelled_spread, levelled_cost) = run("static:8", scheme);
+        let case =
+            format!("{scheme}: {spread} at {cost:.3}, levelled {levelled_spread} at {levelled_cost:.3}");
+        assert!(levelled_spread <= 8 + 3, "{case}");
+        assert!((1.0..1.4).contains(&(levelled_cost / cost)), "{case}");
     }
 }

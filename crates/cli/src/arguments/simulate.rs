@@ -34,8 +34,7 @@ pub struct RunArguments {
     pub simulation: SimulationArguments,
     /// Cut the power at a time of the model, which begins with the trace (12.5s, 300ms, 40us, 7ns), or when N requests have
     /// arrived (after:N); then flush the buffer, rebuild the map from flash and compare: exit code 3 when a page is lost
-    // The sums that --check takes at the end need a run that gets there.
-    #[arg(long, value_name = "TIME|after:N", allow_negative_numbers = true, value_parser = super::power_cut, conflicts_with = "check", help_heading = "Device")]
+    #[arg(long, value_name = "TIME|after:N", allow_negative_numbers = true, value_parser = super::power_cut, help_heading = "Device")]
     pub power_cut: Option<PowerCut>,
     /// Write the flash operations as trace events for the Perfetto viewer (the first 2 million)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
