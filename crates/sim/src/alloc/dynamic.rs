@@ -65,8 +65,10 @@ mod tests {
         let stripe: Vec<u32> = (0..5).collect();
         let room = |_| true;
         let mut policy = Dynamic::default();
-        let mut take =
-            |idle: u64| policy.plane(Lpn(0), &PlaneView { stripe: &stripe, idle: &[idle], yielding: &[0], has_room: &room });
+        let mut take = |idle: u64| {
+            policy
+                .plane(Lpn(0), &PlaneView { stripe: &stripe, idle: &[idle], yielding: &[0], has_room: &room })
+        };
         assert_eq!(take(0b11111), 0);
         assert_eq!(take(0b11001), 3);
         assert_eq!(take(0b00011), 0);
@@ -81,7 +83,10 @@ mod tests {
         let mut policy = Dynamic::default();
         for idle in [0b1111, 0b0000, 0b0011] {
             assert_eq!(
-                policy.plane(Lpn(0), &PlaneView { stripe: &stripe, idle: &[idle], yielding: &[0], has_room: &room }),
+                policy.plane(
+                    Lpn(0),
+                    &PlaneView { stripe: &stripe, idle: &[idle], yielding: &[0], has_room: &room }
+                ),
                 2
             );
         }
