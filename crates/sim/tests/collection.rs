@@ -370,6 +370,51 @@ fn nothing_acknowledged_is_lost_whenever_the_power_goes() {
     }
 }
 
+/// When erases start.
+#[derive(Default)]
+struct EraseStarts(Vec<Ns>);
+
+impl Observer for EraseStarts {
+    fn erase_start(&mut self, now: Ns, _block: u32) {
+        self.0.push(now);
+    }
+}
+
+/// The moment that is hard: an erase has just begun in a block whose last page a program elsewhere is still replacing. With a
+/// small set of hot pages such blocks are the cheapest victims there are.
+#[test]
+fn an_erase_never_takes_a_page_whose_replacement_is_still_being_programmed() {
+    for scheme in ["traditional", "idle_chip", "yielding"] {
+        let mut config = aged(scheme);
+        config.profile.interface.command_queue = "ncq:32".into();
+        config.profile.collection.threshold = 0.079;
+        config.profile.collection.ahead = 0.079;
+        let requests: Vec<Request> = bursts(&config, 3_000, 0.0, 40)
+            .iter()
+            .map(|request| Request { start: Lsn(request.start.0 % 4_000 / 8 * 8), sectors: 8, ..*request })
+            .collect();
+        let mut simulator = Simulator::new(&config, EraseStarts::default()).unwrap();
+        for request in &requests {
+            while simulator.next_event() < request.arrival || !simulator.has_room() {
+                let next = simulator.next_event();
+                simulator.advance(next).unwrap();
+            }
+            simulator.submit(request).unwrap();
+        }
+        simulator.drain().unwrap();
+        let starts = simulator.into_observer().0;
+        assert!(starts.len() > 50, "{scheme}: {} erases", starts.len());
+        let last = requests.last().unwrap().arrival;
+        for &start in starts.iter().filter(|&&start| start < last).take(120) {
+            let at = start + Ns(1);
+            let result = measure_until(&config, &requests, Some(PowerCut::At(at))).unwrap();
+            let loss = result.metrics.gc.power_loss.expect("the power was cut");
+            assert_eq!(loss.lost_pages, 0, "{scheme}, cut at {at}: {loss:?}");
+            assert!(loss.torn_blocks > 0, "{scheme}, cut at {at}: an erase was under way");
+        }
+    }
+}
+
 /// Formula (1) of section 5.2.2, by hand: 50 pages on 64 chips need one round, which the printed formula rounds away.
 #[test]
 fn the_flush_takes_what_formula_one_says_with_its_rounding_set_right() {
