@@ -370,13 +370,48 @@ fn nothing_acknowledged_is_lost_whenever_the_power_goes() {
     }
 }
 
-/// When erases start.
+/// When erases start, and programs of pages from the buffer.
 #[derive(Default)]
-struct EraseStarts(Vec<Ns>);
+struct Starts {
+    erases: Vec<Ns>,
+    write_backs: Vec<Ns>,
+}
 
-impl Observer for EraseStarts {
+impl Observer for Starts {
     fn erase_start(&mut self, now: Ns, _block: u32) {
-        self.0.push(now);
+        self.erases.push(now);
+    }
+
+    fn page_program(&mut self, now: Ns, origin: Origin, _lpn: Lpn, _ppn: Ppn) {
+        if matches!(origin, Origin::Buffer { .. }) {
+            self.write_backs.push(now);
+        }
+    }
+}
+
+fn starts(config: &RunConfig, requests: &[Request]) -> Starts {
+    let mut simulator = Simulator::new(config, Starts::default()).unwrap();
+    for request in requests {
+        while simulator.next_event() < request.arrival || !simulator.has_room() {
+            let next = simulator.next_event();
+            simulator.advance(next).unwrap();
+        }
+        simulator.submit(request).unwrap();
+    }
+    simulator.drain().unwrap();
+    simulator.into_observer()
+}
+
+/// Cuts the power a nanosecond after each of up to 120 moments.
+fn cut_after(config: &RunConfig, requests: &[Request], moments: &[Ns], case: &str) {
+    let last = requests.last().unwrap().arrival;
+    assert!(moments.len() > 50, "{case}: {} moments", moments.len());
+    for &moment in moments.iter().filter(|&&moment| moment < last).take(120) {
+        let at = moment + Ns(1);
+        let result = measure_until(config, requests, Some(PowerCut::At(at))).unwrap();
+        let loss = result.metrics.gc.power_loss.expect("the power was cut");
+        assert_eq!(loss.lost_pages, 0, "{case}, cut at {at}: {loss:?}");
+        assert!(loss.torn_blocks + loss.torn_pages > 0, "{case}, cut at {at}: something was under way");
     }
 }
 
@@ -393,25 +428,18 @@ fn an_erase_never_takes_a_page_whose_replacement_is_still_being_programmed() {
             .iter()
             .map(|request| Request { start: Lsn(request.start.0 % 4_000 / 8 * 8), sectors: 8, ..*request })
             .collect();
-        let mut simulator = Simulator::new(&config, EraseStarts::default()).unwrap();
-        for request in &requests {
-            while simulator.next_event() < request.arrival || !simulator.has_room() {
-                let next = simulator.next_event();
-                simulator.advance(next).unwrap();
-            }
-            simulator.submit(request).unwrap();
-        }
-        simulator.drain().unwrap();
-        let starts = simulator.into_observer().0;
-        assert!(starts.len() > 50, "{scheme}: {} erases", starts.len());
-        let last = requests.last().unwrap().arrival;
-        for &start in starts.iter().filter(|&&start| start < last).take(120) {
-            let at = start + Ns(1);
-            let result = measure_until(&config, &requests, Some(PowerCut::At(at))).unwrap();
-            let loss = result.metrics.gc.power_loss.expect("the power was cut");
-            assert_eq!(loss.lost_pages, 0, "{scheme}, cut at {at}: {loss:?}");
-            assert!(loss.torn_blocks > 0, "{scheme}, cut at {at}: an erase was under way");
-        }
+        cut_after(&config, &requests, &starts(&config, &requests).erases, scheme);
+    }
+}
+
+/// Another: a page has left the buffer's line and is being programmed, while the block it came from is under erase.
+#[test]
+fn a_page_is_safe_while_it_is_written_back() {
+    for scheme in ["idle_chip", "yielding"] {
+        let mut config = aged(scheme);
+        config.profile.collection.streams = StreamRule::All;
+        let requests = bursts(&config, 2_000, 0.3, 1_500);
+        cut_after(&config, &requests, &starts(&config, &requests).write_backs, scheme);
     }
 }
 
