@@ -4,7 +4,8 @@
 #   scripts/bench.sh [RUNS]
 #
 # One million requests of 4 to 16 KB, 60 % writes, exponential arrivals with mean 1 ms over a 2 GB working set, NOOP on a
-# 128 GB device; five million of them; and the first million 50 times as fast before a queue of 256 (saturated).
+# 128 GB device; five million of them; the first million 50 times as fast before a queue of 256 (saturated); and the look-alike
+# stg_0 on an aged device under every collection scheme.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=${1:-5}
@@ -48,3 +49,9 @@ measure "start-up (1 request)" 1 --trace "$work/one.csv" --requests 1
 measure "1 million, idle" 1000000 --trace "$work/one.csv"
 measure "5 million, idle" 5000000 --trace "$work/five.csv"
 measure "1 million, saturated" 1000000 --trace "$work/one.csv" --scale-time 0.02 --queue 256
+# An aged device is built (an 84/10/6 permutation of 128 GB), then collects under each scheme.
+aged=(--device gc-128g --condition aged --trace gc-stg_0)
+measure "aged, 1 request" 1 "${aged[@]}" --requests 1
+for scheme in traditional preemptive dpr idle_chip yielding gc_free; do
+  measure "aged, 1 million, $scheme" 1000000 "${aged[@]}" --requests 1000000 --gc "$scheme"
+done
