@@ -35,6 +35,7 @@ impl Device {
     fn is_idle(&self, executor: u32) -> bool {
         let state = &self.executors[executor as usize];
         state.phase == Phase::Idle
+            && state.suspended.is_none()
             && state.collection.is_none()
             && !state.wants_collection
             && state.waiting.iter().all(super::transaction::List::is_empty)
@@ -187,10 +188,21 @@ impl Device {
         self.end_operation(context, executor);
     }
 
+    /// The page that replicas under way are copies of is elsewhere now; its data are the same.
+    pub(super) fn original_moved(&mut self, from: Ppn, to: Ppn) {
+        for background in self.executors.iter_mut().filter_map(|state| state.background.as_mut()) {
+            if let BackgroundSource::Original(of) = &mut background.from
+                && *of == from
+            {
+                *of = to;
+            }
+        }
+    }
+
     /// Before a block is collected, the replicas in it are forgotten: they counted as valid, so that a block full of them is
     /// no cheap victim, but nobody moves them.
     pub(super) fn drop_replicas_in<O: Observer>(&mut self, context: &mut Context<'_, O>, first: u32) {
-        if !self.collector.keeps_replicas() {
+        if !self.keeps_replicas {
             return;
         }
         let owners: Vec<(Lpn, Ppn)> = self.owners_in(first).collect();

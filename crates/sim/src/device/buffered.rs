@@ -85,7 +85,7 @@ impl Device {
     /// Opens the way into the buffer for the rest of a collection, if the scheme wants one and there is room.
     pub(super) fn open_stream(&mut self, executor: u32) {
         let collection = self.collection(executor);
-        if collection.stream.is_some() || !self.collector.buffers() {
+        if collection.stream.is_some() || !self.buffers {
             return;
         }
         if self.collector.opens_stream(self.is_wanted(executor)) {

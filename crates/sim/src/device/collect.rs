@@ -23,7 +23,8 @@ impl Device {
         for index in 0..self.kicks.len() {
             let executor = self.kicks[index];
             let state = &self.executors[executor as usize];
-            if state.wants_collection && state.phase == Phase::Idle && state.collection.is_none() {
+            let idle = state.phase == Phase::Idle && state.suspended.is_none();
+            if state.wants_collection && idle && state.collection.is_none() {
                 self.begin_wanted_collection(context, executor)?;
             }
         }
@@ -34,7 +35,7 @@ impl Device {
     pub(super) fn note_space_used(&mut self, executor: u32, plane: u32) {
         if self.collector.should_start(self.plane_state(plane)) {
             self.executors[executor as usize].wants_collection = true;
-        } else if self.collector.collects_ahead() {
+        } else if self.collects_ahead {
             self.note_may_collect_ahead(executor);
         }
     }
@@ -215,6 +216,9 @@ impl Device {
         };
         self.mapping.map(lpn, ppn);
         self.planes.invalidate(source);
+        if self.keeps_replicas {
+            self.original_moved(source, ppn);
+        }
         self.collection_mut(executor).moved += 1;
         context.observer.page_program(context.now, Origin::Collection { from: source }, lpn, ppn);
         Ok(self.timing.program_ns.of_page(self.planes.offset_of(ppn).1))
@@ -286,7 +290,7 @@ impl Device {
             let state = &mut self.executors[executor as usize];
             (state.cold_plane, state.wants_collection) = (Some(done.plane), true);
         }
-        if self.collector.collects_ahead() {
+        if self.collects_ahead {
             self.note_may_collect_ahead(executor);
         }
     }

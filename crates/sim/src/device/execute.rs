@@ -24,7 +24,8 @@ use planewise_model::{Direction, Lpn, Ns, Ppn};
 
 /// How far a reordering flash scheduler looks for multi-plane partners.
 const PARTNER_SEARCH_MAX: usize = 64;
-/// How often one program or erase lets itself be suspended: reads without end must not keep a block from being erased.
+/// Suspensions of one program or erase, and reads served during them, in all: reads without end must not keep a block from being
+/// erased, nor writes behind it from their turn.
 const SUSPENSIONS_MAX: u32 = 8;
 
 /// What an executor is doing; ends with its next event.
@@ -125,7 +126,7 @@ pub(super) enum BackgroundSource {
 
 /// A program or an erase that a read interrupted.
 #[derive(Clone, Copy, Debug)]
-struct Suspended {
+pub(super) struct Suspended {
     phase: Phase,
     rest: Ns,
     planes: u32,
@@ -141,7 +142,7 @@ pub(super) struct Executor {
     pub(super) cold_plane: Option<u32>,
     pub(super) collection: Option<Collection>,
     pub(super) background: Option<BackgroundWrite>,
-    suspended: Option<Suspended>,
+    pub(super) suspended: Option<Suspended>,
     suspensions: u32,
     /// When a traditional collection, begun with the last one here, would have ended.
     pub(super) released: Ns,
@@ -311,10 +312,11 @@ impl Device {
         }
         let state = &self.executors[executor as usize];
         if state.suspended.is_some() {
-            if state.waiting[Direction::Read.index()].is_empty() {
+            if state.waiting[Direction::Read.index()].is_empty() || state.suspensions >= SUSPENSIONS_MAX {
                 self.resume(context, executor);
                 return Ok(());
             }
+            self.executors[executor as usize].suspensions += 1;
             return self.start_read(context, executor);
         }
         let host_waits = !state.waiting[0].is_empty() || !state.waiting[1].is_empty();
@@ -380,12 +382,23 @@ impl Device {
             return Ok(());
         };
         let Some(ppn) = self.source_of(first) else {
-            // The page moved while the read waited: follow it.
-            let (_, plane) =
-                self.place(self.transactions[first].lpn).expect("what the buffer holds was served before");
             self.load.remove(self.transactions[first].plane);
-            self.transactions[first].plane = plane;
-            self.enqueue(first);
+            let lpn = self.transactions[first].lpn;
+            if let Some((_, plane)) = self.place(lpn) {
+                // The page moved while the read waited: follow it.
+                self.transactions[first].plane = plane;
+                self.enqueue(first);
+                let (slot, executor) = (self.transactions[first].slot, self.load.executor_of(plane));
+                self.note_meeting(context, slot, executor);
+                self.suspend_for_read(context, executor);
+            } else {
+                // The rest of a page to be written in part: it is in the buffer, on its way back to flash, and needs no read.
+                debug_assert_eq!(self.transactions[first].kind, Kind::ReadForWrite);
+                let plane = self.allocate(lpn);
+                let write = &mut self.transactions[first];
+                (write.kind, write.plane, write.sectors) = (Kind::Write, plane, self.sectors_per_page);
+                self.enqueue(first);
+            }
             self.kick(executor);
             return Ok(());
         };
@@ -449,6 +462,13 @@ impl Device {
             }
             if self.drop_replicas_on(context, plane) {
                 // They were all that stood in the way of a victim.
+                self.kick(executor);
+                return Ok(());
+            }
+            if self.plane_with_room().is_none()
+                && (0..self.geometry.planes())
+                    .fold(false, |any, plane| any | self.drop_replicas_on(context, plane))
+            {
                 self.kick(executor);
                 return Ok(());
             }
@@ -669,7 +689,7 @@ impl Device {
 
     /// A read of the host came for an executor that is at work for itself: suspends that, if the scheme does such things.
     pub(super) fn suspend_for_read<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
-        if !self.collector.suspends() {
+        if !self.suspends {
             return;
         }
         let state = &mut self.executors[executor as usize];

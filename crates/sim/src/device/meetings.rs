@@ -100,7 +100,7 @@ impl Device {
     /// Whether a scheme asks which executors waiting requests need, and a collection without a way into the buffer is about
     /// to take a step.
     pub(crate) fn asks_who_is_wanted(&self) -> bool {
-        self.collector.buffers()
+        self.buffers
             && self.kicks.iter().any(|&executor| {
                 let state = &self.executors[executor as usize];
                 state.wants_collection

@@ -79,6 +79,10 @@ pub(crate) struct Device {
     buffer_read: Ns,
     replicas: Replicas,
     keeps_replicas: bool,
+    /// What the scheme is, asked once: these questions are on the path of every request.
+    buffers: bool,
+    collects_ahead: bool,
+    suspends: bool,
     suspend: Ns,
     /// Pages may be read elsewhere than on their own plane, or written nowhere in flash: the buffer or replicas are in use.
     relocates: bool,
@@ -160,6 +164,9 @@ impl Device {
             buffer_read: Ns(profile.collection.buffer_read_ns),
             replicas: Replicas::new(replica_pages),
             keeps_replicas: replica_pages > 0,
+            buffers: collector.buffers(),
+            collects_ahead: collector.collects_ahead(),
+            suspends: collector.suspends(),
             suspend: Ns(profile.collection.suspend_ns),
             collecting: 0,
             in_background: 0,

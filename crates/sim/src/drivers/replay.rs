@@ -173,12 +173,12 @@ fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request, cut_at: 
     }
     while !simulator.has_room() {
         let next = simulator.next_event();
+        if next == Ns::MAX && cut_at == Ns::MAX {
+            return simulator.drain();
+        }
         if next >= cut_at {
             // It never gets in: the power goes first.
             return Ok(());
-        }
-        if next == Ns::MAX {
-            return simulator.drain();
         }
         simulator.advance(next)?;
     }

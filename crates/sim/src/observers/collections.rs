@@ -70,8 +70,10 @@ pub(crate) struct CollectionMetrics {
     since: Vec<Ns>,
     held: u32,
     live_replicas: u32,
-    /// By executor: for whom the last array operation is, and which.
-    running: Vec<(Work, ArrayOperation)>,
+    /// By executor: for whom the last array operation is, which, and whether its time counts in this window.
+    running: Vec<(Work, ArrayOperation, bool)>,
+    /// By executor: whether its collection began while no request was in the queue.
+    began_idle: Vec<bool>,
     latency: Times,
     sums: Sums,
 }
@@ -96,6 +98,7 @@ impl CollectionMetrics {
             held: 0,
             live_replicas: 0,
             running: Vec::new(),
+            began_idle: Vec::new(),
             latency: Times::new(),
             sums: Sums::default(),
         }
@@ -123,6 +126,9 @@ impl CollectionMetrics {
             self.sums = Sums { occupancy_max: self.held, ..Sums::default() };
             self.sums.replicas.most = self.live_replicas;
             self.latency = Times::new();
+            for running in &mut self.running {
+                running.2 = false;
+            }
         }
         self.sums.requests += 1;
         self.pending += 1;
@@ -146,6 +152,8 @@ impl CollectionMetrics {
         let cost = |sum: u128| mean(sum, sums.collections);
         let pages_moved = sums.moved + sums.buffered;
         let total = sums.read + sums.transfer + sums.program + sums.erase;
+        // What the buffer absorbed the host wrote, too.
+        let host_pages = sums.host_programs + sums.writes_absorbed;
         let met = sums.reads_met + sums.writes_met;
         let (flush_formula, flush) = flush(sums.occupancy_max);
         let window = now.saturating_sub(self.window_start);
@@ -159,12 +167,12 @@ impl CollectionMetrics {
             } else {
                 sums.idle_chips as f64 / (sums.contended as f64 * f64::from(self.chips))
             },
-            host_pages_per_collection: per(sums.host_programs, sums.collections),
+            host_pages_per_collection: per(host_pages, sums.collections),
             moved_per_collection: per(pages_moved, sums.collections),
             pages_moved,
             pages_buffered: sums.buffered,
             buffered_share: share(sums.buffered, pages_moved),
-            write_amplification: per(sums.programs, sums.host_programs),
+            write_amplification: per(sums.programs, host_pages),
             wear_spread: u64::from(wear.1 - wear.0),
             cost: GcCost {
                 read_ns: cost(sums.read),
@@ -213,7 +221,8 @@ impl Observer for CollectionMetrics {
         self.chips = geometry.chips();
         self.executors_per_chip = executors / geometry.chips();
         self.busy_executors = vec![0; geometry.chips() as usize];
-        self.running = vec![(Work::Host, ArrayOperation::Read); executors as usize];
+        self.running = vec![(Work::Host, ArrayOperation::Read, false); executors as usize];
+        self.began_idle = vec![false; executors as usize];
     }
 
     #[inline]
@@ -331,14 +340,16 @@ impl Observer for CollectionMetrics {
         work: Work,
     ) {
         if work != Work::Host {
-            self.running[executor as usize] = (work, what);
+            self.running[executor as usize] = (work, what, true);
             *self.array_time(what, work) += u128::from((to - from).0);
         }
     }
 
     fn array_suspended(&mut self, _now: Ns, executor: u32, rest: Ns) {
-        let (work, what) = self.running[executor as usize];
-        *self.array_time(what, work) -= u128::from(rest.0);
+        let (work, what, counts) = self.running[executor as usize];
+        if counts {
+            *self.array_time(what, work) -= u128::from(rest.0);
+        }
         self.sums.suspensions += 1;
     }
 
@@ -358,16 +369,17 @@ impl Observer for CollectionMetrics {
         self.busy_chips -= u32::from(*busy == 0);
     }
 
-    fn collection_start(&mut self, now: Ns, _executor: u32, _cause: Cause) {
+    fn collection_start(&mut self, now: Ns, executor: u32, _cause: Cause) {
         self.pass_time(now);
         self.collecting += 1;
-        self.sums.idle_collections += u64::from(self.pending == 0);
+        self.began_idle[executor as usize] = self.pending == 0;
     }
 
-    fn collection_end(&mut self, now: Ns, _executor: u32, what: &Collected) {
+    fn collection_end(&mut self, now: Ns, executor: u32, what: &Collected) {
         self.pass_time(now);
         self.collecting -= 1;
         self.sums.collections += 1;
+        self.sums.idle_collections += u64::from(self.began_idle[executor as usize]);
         self.sums.wear_collections += u64::from(what.cause == Cause::Wear);
         self.sums.moved += u64::from(what.moved);
         self.sums.buffered += u64::from(what.buffered);
