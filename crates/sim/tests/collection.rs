@@ -127,8 +127,9 @@ impl Observer for Log {
     }
 }
 
-fn events(config: &RunConfig, requests: &[Request]) -> Vec<String> {
-    let mut simulator = Simulator::new(config, Log::default()).unwrap();
+/// What an observer saw of a whole run.
+fn watch<O: Observer + Default>(config: &RunConfig, requests: &[Request]) -> O {
+    let mut simulator = Simulator::new(config, O::default()).unwrap();
     for request in requests {
         while simulator.next_event() < request.arrival || !simulator.has_room() {
             let next = simulator.next_event();
@@ -137,7 +138,11 @@ fn events(config: &RunConfig, requests: &[Request]) -> Vec<String> {
         simulator.submit(request).unwrap();
     }
     simulator.drain().unwrap();
-    simulator.into_observer().0
+    simulator.into_observer()
+}
+
+fn events(config: &RunConfig, requests: &[Request]) -> Vec<String> {
+    watch::<Log>(config, requests).0
 }
 
 #[test]
@@ -389,19 +394,6 @@ impl Observer for Starts {
     }
 }
 
-fn starts(config: &RunConfig, requests: &[Request]) -> Starts {
-    let mut simulator = Simulator::new(config, Starts::default()).unwrap();
-    for request in requests {
-        while simulator.next_event() < request.arrival || !simulator.has_room() {
-            let next = simulator.next_event();
-            simulator.advance(next).unwrap();
-        }
-        simulator.submit(request).unwrap();
-    }
-    simulator.drain().unwrap();
-    simulator.into_observer()
-}
-
 /// Cuts the power a nanosecond after each of up to 120 moments.
 fn cut_after(config: &RunConfig, requests: &[Request], moments: &[Ns], case: &str) {
     let last = requests.last().unwrap().arrival;
@@ -428,7 +420,7 @@ fn an_erase_never_takes_a_page_whose_replacement_is_still_being_programmed() {
             .iter()
             .map(|request| Request { start: Lsn(request.start.0 % 4_000 / 8 * 8), sectors: 8, ..*request })
             .collect();
-        cut_after(&config, &requests, &starts(&config, &requests).erases, scheme);
+        cut_after(&config, &requests, &watch::<Starts>(&config, &requests).erases, scheme);
     }
 }
 
@@ -439,7 +431,7 @@ fn a_page_is_safe_while_it_is_written_back() {
         let mut config = aged(scheme);
         config.profile.collection.streams = StreamRule::All;
         let requests = bursts(&config, 2_000, 0.3, 1_500);
-        cut_after(&config, &requests, &starts(&config, &requests).write_backs, scheme);
+        cut_after(&config, &requests, &watch::<Starts>(&config, &requests).write_backs, scheme);
     }
 }
 
@@ -490,7 +482,7 @@ fn shares_and_sizes_out_of_range_are_refused_with_what_is_allowed() {
 fn exhausted_space_is_an_error_that_says_how_things_stood() {
     for scheme in SCHEMES {
         let mut config = aged(scheme.name);
-        // Everything on one plane: more user pages than it has.
+        // The least spare space that is allowed, all of it in use.
         config.profile.translation.allocation = "dynamic".into();
         config.profile.translation.over_provisioning = 2.0 / 64.0;
         config.profile.collection.buffer_pages = 8;
@@ -502,7 +494,7 @@ fn exhausted_space_is_an_error_that_says_how_things_stood() {
         let mut random = generator(config.seed, "exhaustion");
         let writes =
             pages(Direction::Write, (0..20_000).map(|_| random.random_range(0..all)).collect::<Vec<_>>());
-        // The least spare space that is allowed must do; if a scheme cannot, it must say why.
+        // It must do; if a scheme cannot, it must say why.
         match run(&config, &writes) {
             Ok(_) => {}
             Err(error @ SimError::SpaceExhausted { .. }) => {
