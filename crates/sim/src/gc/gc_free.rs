@@ -22,8 +22,4 @@ impl Collector for GcFree {
     fn takes_time(&self) -> bool {
         false
     }
-
-    fn holds_chip(&self, _plane: PlaneState) -> bool {
-        false
-    }
 }

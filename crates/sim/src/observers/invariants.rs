@@ -4,7 +4,7 @@
 //! Reads must be linearizable, page by page: a read may return a write only if that write was issued before the read
 //! completed, and no other write that completed before the read was issued had been issued after the first one completed.
 
-use super::{ArrayOperation, Collected, Completion, Observer, Origin, Work};
+use super::{ArrayOperation, Completion, Observer, Origin, Work};
 use crate::host::{QueuedRequest, Slot};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use std::collections::{BTreeMap, HashMap};
@@ -353,12 +353,6 @@ impl Observer for Invariants {
 
     fn power_cut(&mut self, _now: Ns, _buffered: &[(Ppn, Lpn)]) {
         self.power_lost = true;
-    }
-
-    fn collection_end(&mut self, now: Ns, executor: u32, what: &Collected) {
-        self.check("a collection ends after it began", what.began <= now, || {
-            format!("executor {executor}: began {}, ended {now}", what.began)
-        });
     }
 
     fn block_erase(&mut self, now: Ns, block: u32) {
