@@ -35,6 +35,9 @@ pub struct Request {
     pub sectors: u32,
     /// Read or write.
     pub direction: Direction,
+    /// Whether someone waits for it: every read, and writes that bypass or flush the page cache (`O_DIRECT`, `fsync`).
+    /// Linux's `REQ_SYNC`, which its schedulers keep apart from write-back.
+    pub synchronous: bool,
     /// The process (or job) that issued it, 0 when unknown: what fair schedulers are fair about.
     pub process: u32,
     /// The volume, disk, ASU or LUN of the trace that it belongs to, 0 when the trace has only one.
@@ -44,9 +47,10 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request of process 0 on volume 0 without a recorded response time.
+    /// A request of process 0 on volume 0 without a recorded response time; reads are synchronous, writes are not.
     pub const fn new(arrival: Ns, start: Lsn, sectors: u32, direction: Direction) -> Request {
-        Request { arrival, start, sectors, direction, process: 0, volume: 0, response: None }
+        let synchronous = matches!(direction, Direction::Read);
+        Request { arrival, start, sectors, direction, synchronous, process: 0, volume: 0, response: None }
     }
 
     /// One past the last sector. Saturates, so that a request past the end of any device stays recognisable.
