@@ -41,7 +41,7 @@ pub struct Axis {
 }
 
 /// All of them; in a product of lists, the first varies fastest.
-pub static AXES: [Axis; 20] = [
+pub static AXES: [Axis; 22] = [
     Axis {
         name: "scheduler",
         kind: Kind::Host,
@@ -214,6 +214,28 @@ pub static AXES: [Axis; 20] = [
             let found = flash_sched::find(text).map(|policy| policy.name.to_owned());
             put(&mut config.profile.interface.flash_scheduler, found)
         },
+    },
+    Axis {
+        name: "merging",
+        kind: Kind::Host,
+        heading: "Schemes",
+        value: "WHICH",
+        help: "Adjacent waiting requests that become one: none, back (behind a waiting one), full (in front too)",
+        default: "none",
+        key: "merging",
+        get: |config| config.merging.to_string(),
+        set: |config, text| put(&mut config.merging, text.parse()),
+    },
+    Axis {
+        name: "max-sectors-kb",
+        kind: Kind::Single,
+        heading: "Schemes",
+        value: "KIB",
+        help: "Largest request that merging makes, KiB, 1 to 1048576 (as Linux's max_sectors_kb)",
+        default: "512",
+        key: "max-sectors-kb",
+        get: |config| config.max_sectors_kb.to_string(),
+        set: |config, text| put(&mut config.max_sectors_kb, within(text, 1, 1 << 20)),
     },
     Axis {
         name: "command-queue",

@@ -81,7 +81,7 @@ fn label(runs: &[RunResult], title: &str, get: Get) -> Distinction {
 
 type Get = fn(&Labels) -> String;
 
-const LABELS: [(&str, Get); 15] = [
+const LABELS: [(&str, Get); 16] = [
     ("level", |labels| labels.level.clone()),
     ("allocation", |labels| labels.allocation.clone()),
     ("gc", |labels| labels.gc.clone()),
@@ -96,6 +96,7 @@ const LABELS: [(&str, Get); 15] = [
     ("trace", |labels| labels.trace.clone()),
     ("command queue", |labels| labels.command_queue.clone()),
     ("queue", |labels| labels.queue_length.to_string()),
+    ("merging", |labels| labels.merging.clone()),
     ("seed", |labels| labels.seed.to_string()),
 ];
 

@@ -23,7 +23,12 @@ impl Bench {
     /// A scheduler with `queued` requests of 1 to 4 pages waiting.
     fn new(name: &str, queued: u32) -> Bench {
         let entry = host_sched::find(name).expect("a scheduler of the table");
-        let host = HostKnowledge { queue_length: queued + 1, units: UnitMap::modulo(UNITS) };
+        let host = HostKnowledge {
+            queue_length: queued + 1,
+            units: UnitMap::modulo(UNITS),
+            page_bytes: 4096,
+            capacity_sectors: 1 << 28,
+        };
         let mut random = generator(1, "scheduler bench");
         let requests = (0..65_536)
             .map(|_| {
@@ -32,7 +37,7 @@ impl Bench {
                 Request::new(Ns::ZERO, Lsn(random.random_range(0..1u64 << 20) * 8), pages * 8, direction)
             })
             .collect();
-        let scheduler = (entry.build)(&host, &TunableValues::defaults(entry.tunables));
+        let scheduler = (entry.build)(&host, &TunableValues::defaults(entry.tunables)).expect("defaults fit");
         let mut bench =
             Bench { scheduler, queue: HostQueue::new(queued + 1), requests, next: 0, sequence: 0 };
         (0..queued).for_each(|_| bench.insert());

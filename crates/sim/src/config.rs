@@ -2,8 +2,8 @@
 
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::CommandQueue;
-use crate::host_sched::{self, Entry, HostKnowledge, TunableValues};
+use crate::host::{CommandQueue, Merging};
+use crate::host_sched::{self, HostKnowledge, HostScheduler, TunableValues};
 use planewise_model::location::UnitMap;
 use planewise_model::profile::{AdvancedCommands, Profile};
 use planewise_model::{AllocationOrder, Geometry};
@@ -101,6 +101,10 @@ pub struct RunConfig {
     pub advanced: AdvancedUse,
     /// Slots of the host's I/O queue, 1 to 4096.
     pub queue_length: u32,
+    /// Which adjacent requests become one before they are scheduled.
+    pub merging: Merging,
+    /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
+    pub max_sectors_kb: u32,
     /// Seed of all randomness.
     pub seed: u64,
 }
@@ -117,6 +121,8 @@ impl RunConfig {
             told_units: None,
             advanced: AdvancedUse::Auto,
             queue_length: 64,
+            merging: Merging::None,
+            max_sectors_kb: 512,
             seed: planewise_model::rng::DEFAULT_SEED,
         }
     }
@@ -145,6 +151,9 @@ impl RunConfig {
         {
             return Err(out_of_range("units", units, "1 to 65536"));
         }
+        if !(1..=1 << 20).contains(&self.max_sectors_kb) {
+            return Err(out_of_range("max-sectors-kb", self.max_sectors_kb, "1 to 1048576"));
+        }
         let command_queue: CommandQueue = profile.interface.command_queue.parse()?;
         let scheduler = host_sched::find(&self.scheduler)?;
         let mut tunables = TunableValues::defaults(scheduler.tunables);
@@ -165,8 +174,14 @@ impl RunConfig {
         let knowledge = HostKnowledge {
             queue_length: self.queue_length,
             units: self.told_units.map_or_else(|| true_units.clone(), UnitMap::modulo),
+            page_bytes: profile.geometry.page_bytes,
+            capacity_sectors: u64::from(profile.user_pages())
+                * u64::from(profile.geometry.sectors_per_page()),
         };
-        Ok(Resolved { profile, command_queue, scheduler, tunables, advanced, true_units, knowledge })
+        // Built here, so that a tunable that does not go with the device is known before anything runs.
+        let host_scheduler = (scheduler.build)(&knowledge, &tunables)?;
+        let scheduler = (scheduler.name, host_scheduler);
+        Ok(Resolved { profile, command_queue, scheduler, tunables, advanced, true_units })
     }
 
     /// The scheduler's tunables with their values.
@@ -197,9 +212,8 @@ fn units(geometry: &Geometry, allocation: &str, level: UnitLevel) -> UnitMap {
 pub(crate) struct Resolved {
     pub(crate) profile: Profile,
     pub(crate) command_queue: CommandQueue,
-    pub(crate) scheduler: &'static Entry,
+    pub(crate) scheduler: (&'static str, Box<dyn HostScheduler>),
     pub(crate) tunables: TunableValues,
     pub(crate) advanced: AdvancedCommands,
     pub(crate) true_units: UnitMap,
-    pub(crate) knowledge: HostKnowledge,
 }

@@ -12,8 +12,10 @@ use crate::device::{Context, Device};
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::ftl::Space;
-use crate::host::{CommandQueue, Conflicts, Gate, HostQueue, QueuedRequest, Slot, WaitingWrites};
-use crate::host_sched::{Counters, Decision, HostScheduler};
+use crate::host::{
+    CommandQueue, Conflicts, Gate, HostQueue, Merger, QueuedRequest, Side, Slot, WaitingWrites,
+};
+use crate::host_sched::{Counters, Decision, Growth, HostScheduler};
 use crate::observers::{Completion, Observer};
 use planewise_model::location::PageRange;
 use planewise_model::{Direction, Geometry, Ns, Request};
@@ -30,6 +32,8 @@ pub struct Simulator<O = ()> {
     command_queue: CommandQueue,
     scheduler: Box<dyn HostScheduler>,
     scheduler_name: &'static str,
+    /// When requests are merged.
+    merger: Option<Merger>,
     conflicts: Conflicts,
     waiting_writes: WaitingWrites,
     /// When the scheduler wants to be asked again.
@@ -82,8 +86,9 @@ impl<O: Observer> Simulator<O> {
             events: EventQueue::with_capacity((device.executors() + device.geometry().channels) as usize),
             queue: HostQueue::new(config.queue_length),
             command_queue: parts.command_queue,
-            scheduler: (parts.scheduler.build)(&parts.knowledge, &parts.tunables),
-            scheduler_name: parts.scheduler.name,
+            scheduler: parts.scheduler.1,
+            merger: Merger::new(config.merging, config.max_sectors_kb * 2, config.queue_length),
+            scheduler_name: parts.scheduler.0,
             conflicts: Conflicts::new(parts.true_units),
             waiting_writes: WaitingWrites::default(),
             wake: Ns::MAX,
@@ -241,8 +246,8 @@ impl<O: Observer> Simulator<O> {
         self.submitted += 1;
         self.unsettled = true;
         self.ask_scheduler = true;
-        if let Some(slot) = self.scheduler.merge_into(request, &self.queue) {
-            self.merge(slot, sequence, request);
+        if let Some((slot, side)) = self.mergeable(request) {
+            self.merge(slot, side, sequence, request);
             return;
         }
         let pages = PageRange::of(request, self.page_bytes);
@@ -253,6 +258,9 @@ impl<O: Observer> Simulator<O> {
             self.waiting_writes.push(sequence, slot, &self.queue);
         }
         self.scheduler.insert(self.now, slot, &queued);
+        if let Some(merger) = &mut self.merger {
+            merger.insert(slot, request);
+        }
         self.observer.enter(self.now, slot, &queued);
         if self.device.can_be_met(self.now) {
             let mut context =
@@ -261,17 +269,67 @@ impl<O: Observer> Simulator<O> {
         }
     }
 
-    fn merge(&mut self, slot: Slot, sequence: u64, request: &Request) {
+    /// The waiting request that a newcomer joins, and on which side.
+    fn mergeable(&self, request: &Request) -> Option<(Slot, Side)> {
+        let merger = self.merger.as_ref()?;
+        merger.find(request, &self.queue, |slot, side| self.allows_merge(slot, side, request, None))
+    }
+
+    /// Whether the scheduler lets the waiting request in `slot` grow by `joining`.
+    fn allows_merge(&self, slot: Slot, side: Side, joining: &Request, joining_slot: Option<Slot>) -> bool {
+        let into = self.queue.get(slot);
+        let union = PageRange::of(&union(&into.request, joining), self.page_bytes);
+        let added = PageRange::of(joining, self.page_bytes);
+        self.scheduler.allow_merge(&Growth { slot, into, side, joining, joining_slot, added, union })
+    }
+
+    fn merge(&mut self, slot: Slot, side: Side, sequence: u64, request: &Request) {
         let before = *self.queue.get(slot);
-        self.conflicts.leave(before.pages);
-        let mut union = before.request;
-        union.start = union.start.min(request.start);
-        union.sectors += request.sectors;
-        let pages = PageRange::of(&union, self.page_bytes);
-        self.conflicts.enter(pages);
+        let pages = self.grow(slot, &before, request);
         self.queue.absorb(slot, sequence, self.now, *request, pages);
         self.scheduler.merged(slot, &before, self.queue.get(slot));
         self.observer.merge(self.now, slot, sequence, request);
+        self.join_neighbour(slot, side);
+    }
+
+    /// Keeps the books of a waiting request that grows by `request`; returns the pages it has then.
+    fn grow(&mut self, slot: Slot, before: &QueuedRequest, request: &Request) -> PageRange {
+        let union = union(&before.request, request);
+        let pages = PageRange::of(&union, self.page_bytes);
+        self.conflicts.leave(before.pages);
+        self.conflicts.enter(pages);
+        if let Some(merger) = &mut self.merger {
+            merger.remove(slot);
+            merger.insert(slot, &union);
+        }
+        pages
+    }
+
+    /// A request that grew on one side may have closed the gap to a waiting one there: they become one, in the place of the
+    /// older.
+    fn join_neighbour(&mut self, slot: Slot, side: Side) {
+        let Some(merger) = &self.merger else { return };
+        let Some(neighbour) = merger.neighbour(&self.queue.get(slot).request, side) else { return };
+        let older = self.queue.get(slot).sequence < self.queue.get(neighbour).sequence;
+        let (into, other, at) = match (older, side) {
+            (true, side) => (slot, neighbour, side),
+            (false, Side::Back) => (neighbour, slot, Side::Front),
+            (false, Side::Front) => (neighbour, slot, Side::Back),
+        };
+        let (before, joining) = (*self.queue.get(into), *self.queue.get(other));
+        let fits = merger.fits(into, &joining.request, self.queue.segments(other), &self.queue);
+        if !fits || !self.allows_merge(into, at, &joining.request, Some(other)) {
+            return;
+        }
+        self.conflicts.leave(joining.pages);
+        if let Some(merger) = &mut self.merger {
+            merger.remove(other);
+        }
+        let pages = self.grow(into, &before, &joining.request);
+        self.queue.join(into, other, pages);
+        self.scheduler.removed(other, &joining, into);
+        self.scheduler.merged(into, &before, self.queue.get(into));
+        self.observer.join(self.now, into, other);
     }
 
     /// Lets time pass up to and including `until`. What ends at `until` has ended; what could start then waits for the
@@ -422,6 +480,9 @@ impl<O: Observer> Simulator<O> {
             "the device accepts what a scheduler issues"
         );
         self.queue.issue(slot, self.now);
+        if let Some(merger) = &mut self.merger {
+            merger.remove(slot);
+        }
         let queued = *self.queue.get(slot);
         let overtakes = queued.request.direction == Direction::Read
             && self.waiting_writes.oldest(&self.queue).is_some_and(|oldest| oldest < queued.sequence);
@@ -511,4 +572,9 @@ impl<O: Observer> Simulator<O> {
     pub fn transactions_in_flight(&self) -> u32 {
         self.device.transactions_in_flight()
     }
+}
+
+/// Two adjacent requests as one.
+fn union(first: &Request, second: &Request) -> Request {
+    Request { start: first.start.min(second.start), sectors: first.sectors + second.sectors, ..*first }
 }

@@ -111,6 +111,9 @@ pub struct Labels {
     pub command_queue: String,
     /// Length of the host's I/O queue.
     pub queue_length: u32,
+    /// Which adjacent requests become one: `none`, `back` or `full`.
+    #[serde(default = "no_merging")]
+    pub merging: String,
     /// Seed.
     pub seed: u64,
 }
@@ -138,8 +141,49 @@ pub struct Metrics {
     pub gc: GcMetrics,
     /// Length of the measured window, ns.
     pub duration_ns: u64,
-    /// Mean number of requests in the I/O queue (waiting and outstanding) over the window, by Little's law checked against latencies.
+    /// Mean number of pending requests, waiting and outstanding, over the window (Little's law holds it to the latencies).
     pub mean_queue_depth: f64,
+    /// Requests issued in another direction than the one before.
+    #[serde(default)]
+    pub direction_switches: u64,
+    /// How evenly processes were served.
+    #[serde(default)]
+    pub fairness: Fairness,
+    /// What each process got, by process number.
+    #[serde(default)]
+    pub processes: Vec<ProcessMetrics>,
+}
+
+fn no_merging() -> String {
+    "none".into()
+}
+
+/// Jain's fairness index over processes, `(sum x)^2 / (n sum x^2)`: 1 when all get the same, 1/n when one gets everything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fairness {
+    /// Processes with completed requests.
+    pub processes: u32,
+    /// Of bytes served.
+    pub bandwidth: f64,
+    /// Of mean latencies.
+    pub latency: f64,
+}
+
+/// What one process got in the measured window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessMetrics {
+    /// Process number, of the trace or the job.
+    pub process: u32,
+    /// Completed reads.
+    pub reads: u64,
+    /// Completed writes.
+    pub writes: u64,
+    /// Completed bytes.
+    pub bytes: u64,
+    /// Mean latency, ns.
+    pub latency_ns_mean: f64,
+    /// Longest latency, ns.
+    pub latency_ns_max: u64,
 }
 
 /// Counts of requests in the measured window.
@@ -183,6 +227,9 @@ pub struct DirectionMetrics {
 pub struct Distribution {
     /// Arithmetic mean.
     pub mean: f64,
+    /// Standard deviation.
+    #[serde(default)]
+    pub deviation: f64,
     /// Median.
     pub p50: u64,
     /// 95th percentile.

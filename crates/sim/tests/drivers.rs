@@ -6,6 +6,7 @@ use common::{device, pages, run};
 use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_sim::drivers::closed_loop::{self, Job, Pattern};
 use planewise_sim::drivers::replay::{ReplayOptions, replay};
+use planewise_sim::host::Merging;
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::results::{RunResult, Status};
 use planewise_sim::{RunConfig, SimError, Simulator};
@@ -181,23 +182,57 @@ fn conflict_requests_are_those_that_share_a_unit_with_one_in_the_queue_on_arriva
     assert_eq!(metrics.conflict.read_share, 0.25);
 }
 
-#[test]
-fn adjacent_requests_merge_when_asked_and_each_completes_under_its_own_number() {
+/// One request at a time on one plane, merging in full, under each scheduler.
+fn merging(scheduler: &str) -> RunConfig {
     let mut profile = device(1, 1, 1, 1);
     profile.interface.command_queue = "ncq:1".into();
-    let mut config = RunConfig::new(profile);
-    config.tunables.push(("merge".into(), "adjacent".into()));
+    RunConfig { merging: Merging::Full, scheduler: scheduler.into(), ..RunConfig::new(profile) }
+}
+
+#[test]
+fn adjacent_requests_merge_when_asked_and_each_completes_under_its_own_number() {
     // The first occupies the device; 10 and 11 merge behind, 9 in front, 20 stays alone, the write to 12 is another direction.
     let mut requests = pages(Direction::Read, [0, 10, 11, 20, 9]);
     requests.extend(pages(Direction::Write, [12]));
-    let completions = run(&config, &requests).unwrap();
-    let done = |sequence| completions.iter().find(|c| c.sequence == sequence).unwrap().completed;
-    assert_eq!(done(1), done(2));
-    assert_eq!(done(1), done(4));
-    assert!(done(3) > done(1) && done(5) > done(3));
-    let result = open(&config, &requests, 0).unwrap();
-    assert_eq!(result.metrics.requests.merged, 2);
-    assert_eq!(result.metrics.requests.completed, 6);
+    for scheduler in ["noop", "deadline", "rws"] {
+        let config = merging(scheduler);
+        let completions = run(&config, &requests).unwrap();
+        let done = |sequence| completions.iter().find(|c| c.sequence == sequence).unwrap().completed;
+        assert_eq!(done(1), done(2));
+        assert_eq!(done(1), done(4));
+        assert!(done(3) > done(1) && done(5) > done(3));
+        let result = open(&config, &requests, 0).unwrap();
+        assert_eq!((result.metrics.requests.merged, result.metrics.requests.completed), (2, 6));
+        let behind_only = RunConfig { merging: Merging::Back, ..merging(scheduler) };
+        assert_eq!(open(&behind_only, &requests, 0).unwrap().metrics.requests.merged, 1);
+        let none = RunConfig { merging: Merging::None, ..merging(scheduler) };
+        assert_eq!(open(&none, &requests, 0).unwrap().metrics.requests.merged, 0);
+    }
+}
+
+#[test]
+fn a_request_that_fills_a_gap_makes_three_one_in_the_place_of_the_oldest() {
+    // 20 waits before 12; 11 joins 10, and with 12 they are one, which goes before 20.
+    let requests = pages(Direction::Write, [0, 10, 20, 12, 11]);
+    for scheduler in ["noop", "deadline", "rws"] {
+        let completions = run(&merging(scheduler), &requests).unwrap();
+        let done = |sequence| completions.iter().find(|c| c.sequence == sequence).unwrap().completed;
+        assert!(done(1) == done(3) && done(1) == done(4), "{scheduler}");
+        assert!(done(2) > done(1), "{scheduler}");
+        assert_eq!(open(&merging(scheduler), &requests, 0).unwrap().metrics.requests.merged, 2);
+    }
+}
+
+#[test]
+fn merging_keeps_the_limits_of_the_queue() {
+    // 4 KiB a page: three fit in 12 KiB, the fourth begins a request of its own.
+    let requests = pages(Direction::Read, [0, 10, 11, 12, 13]);
+    let config = RunConfig { max_sectors_kb: 12, ..merging("noop") };
+    assert_eq!(open(&config, &requests, 0).unwrap().metrics.requests.merged, 2);
+    // 128 segments at most.
+    let long = pages(Direction::Read, [0].into_iter().chain(100..300));
+    let config = RunConfig { max_sectors_kb: 1 << 20, queue_length: 256, ..merging("noop") };
+    assert_eq!(open(&config, &long, 0).unwrap().metrics.requests.merged, 127 + 71);
 }
 
 #[test]
@@ -246,11 +281,16 @@ fn names_and_numbers_that_cannot_be_are_refused_with_what_is_allowed() {
     assert!(error(&|config| config.profile.interface.command_queue = "ncq:0".into()).contains("ncq:D"));
     assert!(error(&|config| config.profile.interface.flash_scheduler = "lifo".into()).contains("fcfs"));
     assert!(error(&|config| config.profile.translation.wear_levelling = "statics".into()).contains("static"));
-    assert!(
-        error(&|config| config.tunables.push(("mrge".into(), "none".into())))
-            .contains("did you mean 'merge'")
-    );
-    assert!(error(&|config| config.tunables.push(("merge".into(), "yes".into()))).contains("none, adjacent"));
+    let tunable = |name: &str, value: &str| {
+        let (name, value) = (name.to_owned(), value.to_owned());
+        error(&move |config| {
+            config.scheduler = "piq".into();
+            config.tunables.push((name.clone(), value.clone()));
+        })
+    };
+    assert!(tunable("barier", "issue").contains("did you mean 'barrier'"));
+    assert!(tunable("barrier", "yes").contains("issue, complete"));
+    assert!(error(&|config| config.max_sectors_kb = 0).contains("1 to 1048576"));
     assert!(error(&|config| config.profile.geometry.channels = 0).contains("channels"));
 }
 

@@ -5,6 +5,7 @@ mod common;
 use common::{device, run};
 use planewise_model::profile::StreamRule;
 use planewise_model::{AllocationOrder, Direction, Lpn, Lsn, Ns, Ppn, Request};
+use planewise_sim::host::Merging;
 use planewise_sim::observers::{Observer, Origin};
 use planewise_sim::{AdvancedUse, RunConfig, Simulator, UnitLevel, host_sched};
 use proptest::prelude::*;
@@ -56,9 +57,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         }
         let mut config = RunConfig::new(profile);
         config.scheduler = names.0.into();
-        if names.0 == "noop" && switches.2 {
-            config.tunables.push(("merge".into(), "adjacent".into()));
-        }
+        config.merging = if switches.2 { Merging::Full } else { Merging::None };
         config.condition = names.4.parse().unwrap();
         config.level = if switches.5 { UnitLevel::Plane } else { UnitLevel::Chip };
         config.advanced = if switches.0 { AdvancedUse::Auto } else { AdvancedUse::On };

@@ -32,8 +32,11 @@ fn show(name: &str) -> Result<(), Failure> {
     for tunable in entry.tunables {
         let (default, allowed) = match &tunable.kind {
             TunableKind::Number { default, min, max } => {
-                let unit = unit(tunable.name).map(|unit| format!(" {unit}")).unwrap_or_default();
+                let unit = if tunable.unit.is_empty() { String::new() } else { format!(" {}", tunable.unit) };
                 (format!("{default}{unit}"), format!("{min} to {max}{unit}"))
+            }
+            TunableKind::Size { default } => {
+                ((*default).to_owned(), "bytes, with k, m, g or t for powers of 1024".to_owned())
             }
             TunableKind::Choice(choices) => (choices[0].to_owned(), choices.join(", ")),
         };
@@ -45,11 +48,4 @@ fn show(name: &str) -> Result<(), Failure> {
         );
     }
     output::print(&text)
-}
-
-/// The unit that a tunable's name ends in.
-fn unit(name: &str) -> Option<&'static str> {
-    ["ns", "us", "ms", "bytes", "sectors", "pages", "requests"]
-        .into_iter()
-        .find(|unit| name.split('_').any(|word| word == *unit))
 }

@@ -5,7 +5,7 @@ use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
 use crate::gc;
-use crate::host_sched::Counters;
+use crate::host_sched::{Counters, WRITE_BATCHES, WRITE_BATCHES_PROMOTED};
 use crate::observers::Observer;
 use crate::observers::collections::CollectionMetrics;
 use crate::observers::metrics::MetricsObserver;
@@ -192,7 +192,7 @@ fn summarise<O: Observer>(
     trace: &str,
     status: Status,
 ) -> Result<RunResult, SimError> {
-    let batches = (counters.write_batches_promoted, counters.write_batches);
+    let batches = (counters.get(WRITE_BATCHES_PROMOTED), counters.get(WRITE_BATCHES));
     let (metrics, (collections, _)) = &simulator.observer().0;
     let gc = collections.metrics(simulator.now(), simulator.wear(), |pages| simulator.flush_time(pages));
     let metrics = metrics.metrics(simulator.now(), batches, gc);
@@ -214,16 +214,12 @@ fn summarise<O: Observer>(
             trace: trace.to_owned(),
             command_queue: config.profile.interface.command_queue.clone(),
             queue_length: config.queue_length,
+            merging: config.merging.to_string(),
             seed: config.seed,
         },
         metrics,
         tunables: config.tunable_values()?.to_text(),
-        scheduler_counters: BTreeMap::from([
-            ("read_batches".to_owned(), counters.read_batches),
-            ("write_batches".to_owned(), counters.write_batches),
-            ("write_batches_promoted".to_owned(), counters.write_batches_promoted),
-            ("joined".to_owned(), counters.joined),
-        ]),
+        scheduler_counters: counters.clone().into_map(),
         status,
         invariants: BTreeMap::new(),
     })

@@ -1,9 +1,12 @@
 //! The host's I/O queue: a bounded set of requests, waiting or outstanding.
 
 mod conflicts;
+mod merging;
 mod queue;
 
 pub(crate) use conflicts::Conflicts;
+pub(crate) use merging::Merger;
+pub use merging::{MAX_SEGMENTS, Merging, Side};
 pub(crate) use queue::WaitingWrites;
 pub use queue::{HostQueue, QueuedRequest, Slot};
 

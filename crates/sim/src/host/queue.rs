@@ -176,6 +176,35 @@ impl HostQueue {
         queued.pages = pages;
     }
 
+    /// Moves the waiting request in `other` into the adjacent one in `slot`, and frees its slot.
+    pub(crate) fn join(&mut self, slot: Slot, other: Slot, pages: PageRange) {
+        let joining = self.slots[other.index()];
+        debug_assert_eq!(joining.state, State::Waiting);
+        let mut parts = std::mem::take(&mut self.parts[other.index()]);
+        if parts.is_empty() {
+            parts.push((joining.sequence, joining.entered, joining.request));
+        }
+        let queued = &mut self.slots[slot.index()];
+        let own = &mut self.parts[slot.index()];
+        if own.is_empty() {
+            own.push((queued.sequence, queued.entered, queued.request));
+        }
+        own.append(&mut parts);
+        queued.request.start = queued.request.start.min(joining.request.start);
+        queued.request.sectors += joining.request.sectors;
+        queued.pages = pages;
+        self.parts[other.index()] = parts;
+        self.slots[other.index()].state = State::Free;
+        self.waiting -= 1;
+        self.free.push(other);
+    }
+
+    /// Requests that the one in `slot` is made of.
+    #[inline]
+    pub(crate) fn segments(&self, slot: Slot) -> usize {
+        self.parts[slot.index()].len().max(1)
+    }
+
     /// The parts of the request in `slot`, when it is a union.
     pub(crate) fn parts(&mut self, slot: Slot) -> &mut Vec<(u64, Ns, Request)> {
         &mut self.parts[slot.index()]

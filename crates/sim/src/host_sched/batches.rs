@@ -8,8 +8,9 @@
 //! depend on how many requests are queued.
 
 use super::fifo::Lane;
+use super::list::{Links, List};
 use super::tunables::TunableKind;
-use super::{HostKnowledge, Tunable, TunableValues};
+use super::{Growth, HostKnowledge, Tunable, TunableValues};
 use crate::host::{Gate, QueuedRequest, Slot};
 use planewise_model::Ns;
 use planewise_model::location::{PageRange, UnitMap};
@@ -17,11 +18,11 @@ use planewise_model::location::{PageRange, UnitMap};
 /// Whether a batch may start while members of the last are in flight: the papers leave it open (docs/schedulers/piq.md).
 pub(super) const BARRIER: Tunable = Tunable {
     name: "barrier",
+    unit: "",
     summary: "when the next batch may start: once the last is issued (units idle less), or once it is complete (batches never mix)",
     kind: TunableKind::Choice(&["issue", "complete"]),
 };
 
-const NIL: u32 = u32::MAX;
 const NO_BATCH: u64 = u64::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,47 +31,12 @@ enum Barrier {
     Complete,
 }
 
-/// A doubly linked list of slots; the links are by slot.
-#[derive(Clone, Copy, Debug)]
-struct Members {
-    first: u32,
-    last: u32,
-    count: u32,
-}
-
-impl Members {
-    const NONE: Members = Members { first: NIL, last: NIL, count: 0 };
-
-    fn push(&mut self, links: &mut [[u32; 2]], slot: Slot) {
-        links[slot.index()] = [self.last, NIL];
-        match self.last {
-            NIL => self.first = slot.0,
-            last => links[last as usize][1] = slot.0,
-        }
-        self.last = slot.0;
-        self.count += 1;
-    }
-
-    fn remove(&mut self, links: &mut [[u32; 2]], slot: Slot) {
-        let [previous, next] = links[slot.index()];
-        match previous {
-            NIL => self.first = next,
-            previous => links[previous as usize][1] = next,
-        }
-        match next {
-            NIL => self.last = previous,
-            next => links[next as usize][0] = previous,
-        }
-        self.count -= 1;
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     /// Since when the oldest of its waiting members waits, as a batch.
     created: Ns,
-    waiting: Members,
-    outstanding: Members,
+    waiting: List,
+    outstanding: List,
 }
 
 /// The batches of one direction.
@@ -92,7 +58,7 @@ pub(super) struct Batches {
     next: u64,
     waiting: u32,
     /// By slot.
-    links: Vec<[u32; 2]>,
+    links: Links,
     batch_of: Vec<u64>,
     pages_of: Vec<PageRange>,
     joined: u64,
@@ -102,7 +68,7 @@ impl Batches {
     pub(super) fn new(host: &HostKnowledge, values: &TunableValues) -> Batches {
         let words = (host.queue_length as usize).div_ceil(64);
         let units = host.units.units() as usize;
-        let batch = Batch { created: Ns::ZERO, waiting: Members::NONE, outstanding: Members::NONE };
+        let batch = Batch { created: Ns::ZERO, waiting: List::EMPTY, outstanding: List::EMPTY };
         Batches {
             barrier: if values.choice("barrier") == "complete" { Barrier::Complete } else { Barrier::Issue },
             units: host.units.clone(),
@@ -115,7 +81,7 @@ impl Batches {
             current: 0,
             next: 0,
             waiting: 0,
-            links: vec![[NIL; 2]; host.queue_length as usize],
+            links: Links::new(host.queue_length),
             batch_of: vec![NO_BATCH; host.queue_length as usize],
             pages_of: vec![PageRange { first: 0, count: 1 }; host.queue_length as usize],
             joined: 0,
@@ -190,7 +156,7 @@ impl Batches {
         let batch = self.next;
         self.next += 1;
         let index = self.index(batch);
-        self.ring[index] = Batch { created: now, waiting: Members::NONE, outstanding: Members::NONE };
+        self.ring[index] = Batch { created: now, waiting: List::EMPTY, outstanding: List::EMPTY };
         self.open[index / 64] |= 1 << (index % 64);
         batch
     }
@@ -201,18 +167,17 @@ impl Batches {
             let index = self.index(self.current);
             let batch = self.ring[index];
             let others_wait = self.current + 1 < self.next;
-            let through = batch.waiting.count == 0
-                && (batch.outstanding.count == 0 || (self.barrier == Barrier::Issue && others_wait));
+            let through = batch.waiting.is_empty()
+                && (batch.outstanding.is_empty() || (self.barrier == Barrier::Issue && others_wait));
             if !through {
                 return;
             }
             // Members still outstanding no longer belong to a batch: their units are the device's business now.
-            let mut member = batch.outstanding.first;
-            while member != NIL {
-                let slot = member as usize;
-                self.set_units(self.current, self.pages_of[slot], false);
-                self.batch_of[slot] = NO_BATCH;
-                member = self.links[slot][1];
+            let mut member = batch.outstanding.first();
+            while let Some(slot) = member {
+                self.set_units(self.current, self.pages_of[slot.index()], false);
+                self.batch_of[slot.index()] = NO_BATCH;
+                member = self.links.next(slot);
             }
             self.open[index / 64] &= !(1 << (index % 64));
             self.current += 1;
@@ -224,7 +189,7 @@ impl Batches {
     fn close_if_issued(&mut self) {
         if self.barrier == Barrier::Complete && self.current + 1 < self.next {
             let index = self.index(self.current);
-            if self.ring[index].waiting.count == 0 {
+            if self.ring[index].waiting.is_empty() {
                 self.open[index / 64] &= !(1 << (index % 64));
             }
         }
@@ -242,7 +207,7 @@ impl Lane for Batches {
             None => self.open_batch(now),
         };
         let index = self.index(batch);
-        if self.ring[index].waiting.count == 0 {
+        if self.ring[index].waiting.is_empty() {
             self.ring[index].created = now;
         }
         self.ring[index].waiting.push(&mut self.links, slot);
@@ -262,15 +227,12 @@ impl Lane for Batches {
         if self.current == self.next {
             return None;
         }
-        let mut member = self.ring[index].waiting.first;
+        let mut member = self.ring[index].waiting.first();
         // Members do not conflict: whichever the device takes may go.
-        while member != NIL && !gate.accepts(Slot(member)) {
-            member = self.links[member as usize][1];
+        while member.is_some_and(|slot| !gate.accepts(slot)) {
+            member = member.and_then(|slot| self.links.next(slot));
         }
-        if member == NIL {
-            return None;
-        }
-        let slot = Slot(member);
+        let slot = member?;
         let batch = &mut self.ring[index];
         batch.waiting.remove(&mut self.links, slot);
         batch.outstanding.push(&mut self.links, slot);
@@ -290,15 +252,52 @@ impl Lane for Batches {
         self.advance();
     }
 
+    /// A batch stays free of conflicts and keeps its members: one may grow over units that no other member touches, by a
+    /// request that is in no batch yet.
+    fn may_grow(&self, growth: &Growth<'_>) -> bool {
+        let &Growth { slot, added, union, joining_slot, .. } = growth;
+        if joining_slot.is_some() {
+            return false;
+        }
+        let batch = &self.ring[self.index(self.batch_of[slot.index()])];
+        if batch.waiting.count() + batch.outstanding.count() == 1 {
+            return true;
+        }
+        if self.touches_all(union) {
+            return false;
+        }
+        let (index, own) = (self.index(self.batch_of[slot.index()]), self.pages_of[slot.index()]);
+        let mut free = true;
+        self.units.for_each_unit(added, |unit| {
+            if self.rows[unit as usize * self.words + index / 64] >> (index % 64) & 1 == 1 {
+                let mut mine = false;
+                self.units.for_each_unit(own, |other| mine |= other == unit);
+                free &= mine;
+            }
+        });
+        free
+    }
+
+    fn grew(&mut self, slot: Slot, after: PageRange) {
+        let batch = self.batch_of[slot.index()];
+        self.set_units(batch, self.pages_of[slot.index()], false);
+        self.pages_of[slot.index()] = after;
+        self.set_units(batch, after, true);
+    }
+
+    fn forget(&mut self, _slot: Slot) {
+        unreachable!("may_grow lets no batch give a member away");
+    }
+
     fn oldest_batch(&self) -> Option<(u64, Ns)> {
         let batch = &self.ring[self.index(self.current)];
-        (self.current < self.next && batch.waiting.count > 0).then_some((self.current, batch.created))
+        (self.current < self.next && !batch.waiting.is_empty()).then_some((self.current, batch.created))
     }
 
     fn is_draining(&self) -> bool {
         self.barrier == Barrier::Complete
             && self.current < self.next
-            && self.ring[self.index(self.current)].outstanding.count > 0
+            && !self.ring[self.index(self.current)].outstanding.is_empty()
     }
 
     fn batch_counts(&self) -> (u64, u64) {

@@ -5,7 +5,10 @@
 //! device takes a command ([`Gate`]); it never sees where pages really are or what the flash is doing.
 
 mod batches;
+mod deadline;
+mod elevator;
 mod fifo;
+mod list;
 mod noop;
 mod piq;
 mod piq_plus;
@@ -13,14 +16,17 @@ mod piq_r;
 mod piq_w;
 mod rws;
 mod separated;
+mod sorted;
+pub(crate) mod tree;
 mod tunables;
 
 pub use tunables::{Tunable, TunableKind, TunableValues};
 
 use crate::error::SimError;
-use crate::host::{Gate, HostQueue, QueuedRequest, Slot};
-use planewise_model::location::UnitMap;
+use crate::host::{Gate, QueuedRequest, Side, Slot};
+use planewise_model::location::{PageRange, UnitMap};
 use planewise_model::{Ns, Request, names};
+use std::collections::BTreeMap;
 
 /// What to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,14 +44,17 @@ pub trait HostScheduler: Send {
     /// A request entered the queue.
     fn insert(&mut self, now: Ns, slot: Slot, request: &QueuedRequest);
 
-    /// A waiting request that `request` should be merged into, when it is adjacent in front or behind and the scheduler
-    /// merges. Called before [`HostScheduler::insert`], which does not happen then; [`HostScheduler::merged`] does.
-    fn merge_into(&self, _request: &Request, _queue: &HostQueue) -> Option<Slot> {
-        None
+    /// Whether a waiting request may grow by an adjacent one. Asked before every merge that the limits of the queue allow.
+    fn allow_merge(&self, _growth: &Growth<'_>) -> bool {
+        true
     }
 
     /// The waiting request in `slot` grew.
     fn merged(&mut self, _slot: Slot, _before: &QueuedRequest, _after: &QueuedRequest) {}
+
+    /// The waiting request in `slot` became part of the one in `into`, which it turned out to be adjacent to; a call of
+    /// [`HostScheduler::merged`] for that one follows.
+    fn removed(&mut self, slot: Slot, request: &QueuedRequest, into: Slot);
 
     /// What to do now. Called until it issues nothing. A request issued must be one that `gate` accepts.
     fn dispatch(&mut self, now: Ns, gate: &Gate<'_>) -> Decision;
@@ -59,28 +68,60 @@ pub trait HostScheduler: Send {
     }
 }
 
-/// Counters of a scheduler, since the start of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
-    /// Read batches opened.
-    pub read_batches: u64,
-    /// Write batches opened.
-    pub write_batches: u64,
-    /// Write batches promoted before waiting reads.
-    pub write_batches_promoted: u64,
-    /// Requests that joined a batch another had opened.
-    pub joined: u64,
+/// A merge about to be made.
+#[derive(Clone, Copy, Debug)]
+pub struct Growth<'a> {
+    /// The waiting request.
+    pub slot: Slot,
+    /// As it is.
+    pub into: &'a QueuedRequest,
+    /// On which side of it the other is.
+    pub side: Side,
+    /// The request that joins it.
+    pub joining: &'a Request,
+    /// Where that one waits already, when it is no newcomer.
+    pub joining_slot: Option<Slot>,
+    /// The pages of that request.
+    pub added: PageRange,
+    /// The pages of both together.
+    pub union: PageRange,
+}
+
+/// Counter of write batches, and of those promoted before waiting reads: what `prioritized.write_batch_share` is made of.
+pub(crate) const WRITE_BATCHES: &str = "write_batches";
+/// See [`WRITE_BATCHES`].
+pub(crate) const WRITE_BATCHES_PROMOTED: &str = "write_batches_promoted";
+
+/// Counters of a scheduler by name, since the start of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counters(BTreeMap<String, u64>);
+
+impl<const N: usize> From<[(&str, u64); N]> for Counters {
+    fn from(counters: [(&str, u64); N]) -> Counters {
+        counters.into_iter().collect()
+    }
+}
+
+impl<S: Into<String>> FromIterator<(S, u64)> for Counters {
+    fn from_iter<I: IntoIterator<Item = (S, u64)>>(counters: I) -> Counters {
+        Counters(counters.into_iter().map(|(name, count)| (name.into(), count)).collect())
+    }
 }
 
 impl Counters {
+    /// One counter, 0 when the scheduler does not have it.
+    pub fn get(&self, name: &str) -> u64 {
+        self.0.get(name).copied().unwrap_or(0)
+    }
+
     /// What was counted after `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
-        Counters {
-            read_batches: self.read_batches - earlier.read_batches,
-            write_batches: self.write_batches - earlier.write_batches,
-            write_batches_promoted: self.write_batches_promoted - earlier.write_batches_promoted,
-            joined: self.joined - earlier.joined,
-        }
+        self.0.iter().map(|(name, count)| (name.clone(), count - earlier.get(name))).collect()
+    }
+
+    /// All of them.
+    pub fn into_map(self) -> BTreeMap<String, u64> {
+        self.0
     }
 }
 
@@ -91,6 +132,10 @@ pub struct HostKnowledge {
     pub queue_length: u32,
     /// Parallel units and how pages are spread over them.
     pub units: UnitMap,
+    /// Bytes of a flash page: what a request is rounded to.
+    pub page_bytes: u32,
+    /// Sectors of the device.
+    pub capacity_sectors: u64,
 }
 
 /// One line of the table of schedulers.
@@ -103,13 +148,13 @@ pub struct Entry {
     pub source: &'static str,
     /// Its tunables.
     pub tunables: &'static [Tunable],
-    /// Builds it.
-    pub build: fn(&HostKnowledge, &TunableValues) -> Box<dyn HostScheduler>,
+    /// Builds it, or says which tunable does not go with the device.
+    pub build: fn(&HostKnowledge, &TunableValues) -> Result<Box<dyn HostScheduler>, SimError>,
 }
 
-/// All schedulers, in the order of the TCAD paper.
+/// All schedulers: those of Linux, then those of the papers, then our own.
 pub static SCHEDULERS: &[Entry] =
-    &[noop::ENTRY, rws::ENTRY, piq_r::ENTRY, piq_w::ENTRY, piq::ENTRY, piq_plus::ENTRY];
+    &[noop::ENTRY, deadline::ENTRY, rws::ENTRY, piq_r::ENTRY, piq_w::ENTRY, piq::ENTRY, piq_plus::ENTRY];
 
 /// Looks a scheduler up by name.
 ///

@@ -14,12 +14,17 @@ pub(super) const ENTRY: Entry = Entry {
         BARRIER,
         Tunable {
             name: "write_wait_max_ns",
+            unit: "ns",
             summary: "age at which the oldest write batch goes before reads; shorter helps writes and hurts reads (the paper: 1 ms)",
             kind: TunableKind::Number { default: 1_000_000, min: 0, max: 1_000_000_000_000 },
         },
     ],
     build: |host, values| {
         let threshold = Ns(values.number("write_wait_max_ns"));
-        Box::new(Separated::with_promotion(Batches::new(host, values), Batches::new(host, values), threshold))
+        Ok(Box::new(Separated::with_promotion(
+            Batches::new(host, values),
+            Batches::new(host, values),
+            threshold,
+        )))
     },
 };

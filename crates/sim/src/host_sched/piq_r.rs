@@ -11,6 +11,6 @@ pub(super) const ENTRY: Entry = Entry {
     source: "Gao et al., IEEE TCAD 2017, sections IV-B and V",
     tunables: &[BARRIER],
     build: |host, values| {
-        Box::new(Separated::new(Batches::new(host, values), Fifo::with_capacity(host.queue_length)))
+        Ok(Box::new(Separated::new(Batches::new(host, values), Fifo::with_capacity(host.queue_length))))
     },
 };

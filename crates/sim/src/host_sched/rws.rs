@@ -10,9 +10,9 @@ pub(super) const ENTRY: Entry = Entry {
     source: "Gao et al., IEEE TCAD 2017, section IV-B.1",
     tunables: &[],
     build: |host, _| {
-        Box::new(Separated::new(
+        Ok(Box::new(Separated::new(
             Fifo::with_capacity(host.queue_length),
             Fifo::with_capacity(host.queue_length),
-        ))
+        )))
     },
 };

@@ -1,7 +1,7 @@
 //! Reads before writes: what RWS and the PIQ family share. Each direction waits in a lane of its own, a plain list or batches.
 
 use super::fifo::Lane;
-use super::{Counters, Decision, HostScheduler};
+use super::{Counters, Decision, Growth, HostScheduler, WRITE_BATCHES, WRITE_BATCHES_PROMOTED};
 use crate::host::{Gate, QueuedRequest, Slot};
 use planewise_model::{Direction, Ns};
 
@@ -89,6 +89,27 @@ impl<R: Lane, W: Lane> HostScheduler for Separated<R, W> {
         }
     }
 
+    fn allow_merge(&self, growth: &Growth<'_>) -> bool {
+        match growth.into.request.direction {
+            Direction::Read => self.reads.may_grow(growth),
+            Direction::Write => self.writes.may_grow(growth),
+        }
+    }
+
+    fn merged(&mut self, slot: Slot, _before: &QueuedRequest, after: &QueuedRequest) {
+        match after.request.direction {
+            Direction::Read => self.reads.grew(slot, after.pages),
+            Direction::Write => self.writes.grew(slot, after.pages),
+        }
+    }
+
+    fn removed(&mut self, slot: Slot, request: &QueuedRequest, _into: Slot) {
+        match request.request.direction {
+            Direction::Read => self.reads.forget(slot),
+            Direction::Write => self.writes.forget(slot),
+        }
+    }
+
     fn dispatch(&mut self, now: Ns, gate: &Gate<'_>) -> Decision {
         let reads_wait = self.reads.is_waiting();
         // Under barrier = "complete" a batch that is out ends before one of the other direction starts.
@@ -121,11 +142,12 @@ impl<R: Lane, W: Lane> HostScheduler for Separated<R, W> {
     fn counters(&self) -> Counters {
         let (read_batches, reads_joined) = self.reads.batch_counts();
         let (write_batches, writes_joined) = self.writes.batch_counts();
-        Counters {
-            read_batches,
-            write_batches,
-            write_batches_promoted: self.promotion.as_ref().map_or(0, |promotion| promotion.count),
-            joined: reads_joined + writes_joined,
-        }
+        let promoted = self.promotion.as_ref().map_or(0, |promotion| promotion.count);
+        Counters::from([
+            ("read_batches", read_batches),
+            (WRITE_BATCHES, write_batches),
+            (WRITE_BATCHES_PROMOTED, promoted),
+            ("joined", reads_joined + writes_joined),
+        ])
     }
 }

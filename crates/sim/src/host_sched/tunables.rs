@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 /// One tunable.
 #[derive(Debug)]
 pub struct Tunable {
-    /// Name, unit last.
+    /// Name: Linux's own where it comes from there.
     pub name: &'static str,
+    /// Unit of a number, such as `ms` or `requests`; empty for choices and switches.
+    pub unit: &'static str,
     /// What it does and what it trades.
     pub summary: &'static str,
     /// Default and what is allowed.
@@ -27,8 +29,33 @@ pub enum TunableKind {
         /// Largest allowed.
         max: u64,
     },
+    /// An amount of bytes, with a suffix `k`, `m`, `g` or `t` for powers of 1024 or without.
+    Size {
+        /// Default, as it would be typed.
+        default: &'static str,
+    },
     /// One of several words; the first is the default.
     Choice(&'static [&'static str]),
+}
+
+/// Longest deadlines: a day.
+pub(super) const EXPIRE_MAX_MS: u64 = 86_400_000;
+
+/// Bytes, with an optional binary suffix.
+fn parse_size(text: &str) -> Option<u64> {
+    let lower = text.trim().to_ascii_lowercase();
+    let number = lower.trim_end_matches("ib").trim_end_matches('b');
+    let (digits, shift) = match number.strip_suffix(['k', 'm', 'g', 't']) {
+        Some(digits) => (
+            digits,
+            [('k', 10), ('m', 20), ('g', 30), ('t', 40)]
+                .iter()
+                .find(|(suffix, _)| number.ends_with(*suffix))
+                .map_or(0, |(_, shift)| *shift),
+        ),
+        None => (number, 0),
+    };
+    digits.parse::<u64>().ok()?.checked_mul(1 << shift)
 }
 
 /// Values of one scheduler's tunables.
@@ -50,6 +77,9 @@ impl TunableValues {
                 .map(|tunable| {
                     let value = match tunable.kind {
                         TunableKind::Number { default, .. } => Value::Number(default),
+                        TunableKind::Size { default } => {
+                            Value::Number(parse_size(default).expect("the table's own sizes are sizes"))
+                        }
                         TunableKind::Choice(choices) => Value::Choice(choices[0]),
                     };
                     (tunable.name, value)
@@ -85,6 +115,9 @@ impl TunableValues {
                 .filter(|value| (min..=max).contains(value))
                 .map(Value::Number)
                 .ok_or_else(|| refused(format!("a whole number from {min} to {max}")))?,
+            TunableKind::Size { .. } => parse_size(text)
+                .map(Value::Number)
+                .ok_or_else(|| refused("a number of bytes such as 4294967296, 512m or 4g".into()))?,
             TunableKind::Choice(choices) => choices
                 .iter()
                 .find(|choice| **choice == text)
@@ -129,5 +162,22 @@ impl TunableValues {
                 ((*name).to_owned(), text)
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse_size;
+
+    #[test]
+    fn sizes_have_binary_suffixes() {
+        assert_eq!(parse_size("4g"), Some(4 << 30));
+        assert_eq!(parse_size("512M"), Some(512 << 20));
+        assert_eq!(parse_size("4 GiB"), None);
+        assert_eq!(parse_size("4GiB"), Some(4 << 30));
+        assert_eq!(parse_size("4096"), Some(4096));
+        assert_eq!(parse_size("17179869184g"), None);
+        assert_eq!(parse_size("-1"), None);
+        assert_eq!(parse_size(""), None);
     }
 }

@@ -239,6 +239,13 @@ impl Observer for CollectionMetrics {
         self.arrives(now, sequence);
     }
 
+    fn join(&mut self, now: Ns, into: Slot, other: Slot) {
+        self.pass_time(now);
+        self.waiting -= 1;
+        let Met(other) = self.met[other.index()];
+        self.met[into.index()].0.iter_mut().zip(other).for_each(|(met, other)| *met |= other);
+    }
+
     #[inline]
     fn issue(&mut self, now: Ns, _slot: Slot, _request: &QueuedRequest, _overtakes: bool) {
         self.pass_time(now);

@@ -204,6 +204,13 @@ impl Observer for Invariants {
         self.enters(now, sequence);
     }
 
+    fn join(&mut self, now: Ns, into: Slot, other: Slot) {
+        let both = self.slot(into).is_some() && self.slot(other).take().is_some();
+        self.check("only requests that wait are merged", both, || {
+            format!("slots {} and {} at {now}", into.0, other.0)
+        });
+    }
+
     fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest, _overtakes: bool) {
         self.pass_time(now);
         let floors: Vec<Option<Ns>> = (0..u64::from(request.pages.count))

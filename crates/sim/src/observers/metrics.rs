@@ -1,5 +1,6 @@
 //! The metrics of design section 4, gathered while the run goes on.
 
+use super::processes::Processes;
 use super::{ArrayOperation, Completion, Observer, Work};
 use crate::host::{QueuedRequest, Slot};
 use crate::results::{
@@ -7,7 +8,7 @@ use crate::results::{
     RequestCounts, UnitUtilization, Utilization,
 };
 use hdrhistogram::Histogram;
-use planewise_model::{Geometry, Lpn, Ns, Ppn, Request};
+use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 
 /// Longest time a histogram tells apart, ns: about 3 hours. Longer ones count as that; means and maxima stay exact.
 const LONGEST_NS: u64 = 10_000_000_000_000;
@@ -16,25 +17,29 @@ const LONGEST_NS: u64 = 10_000_000_000_000;
 pub(super) struct Times {
     histogram: Histogram<u64>,
     sum: u128,
+    /// For the deviation: double precision is enough, and squares of hours would overflow.
+    squares: f64,
     max: u64,
 }
 
 impl Times {
     pub(super) fn new() -> Times {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are valid");
-        Times { histogram, sum: 0, max: 0 }
+        Times { histogram, sum: 0, squares: 0.0, max: 0 }
     }
 
     #[inline]
     pub(super) fn record(&mut self, time: Ns) {
         self.histogram.saturating_record(time.0);
         self.sum += u128::from(time.0);
+        self.squares += time.0 as f64 * time.0 as f64;
         self.max = self.max.max(time.0);
     }
 
     fn add(&mut self, other: &Times) {
         self.histogram.add(&other.histogram).expect("histograms of one shape");
         self.sum += other.sum;
+        self.squares += other.squares;
         self.max = self.max.max(other.max);
     }
 
@@ -55,8 +60,10 @@ impl Times {
         let cumulative = self.cumulative();
         let Some(&(_, count)) = cumulative.last() else { return Distribution::default() };
         let at = |quantile| cumulative[position(&cumulative, quantile)].0;
+        let mean = self.sum as f64 / count as f64;
         Distribution {
-            mean: self.sum as f64 / count as f64,
+            mean,
+            deviation: (self.squares / count as f64 - mean * mean).max(0.0).sqrt(),
             p50: at(0.5),
             p95: at(0.95),
             p99: at(0.99),
@@ -212,6 +219,10 @@ pub(crate) struct MetricsObserver {
     channel_busy: Busy,
     flash: FlashCounts,
     overtaking_reads: u64,
+    /// Direction of the last request issued.
+    last_issued: Option<Direction>,
+    direction_switches: u64,
+    processes: Processes,
 }
 
 impl MetricsObserver {
@@ -238,6 +249,9 @@ impl MetricsObserver {
             channel_busy: Busy::default(),
             flash: FlashCounts::default(),
             overtaking_reads: 0,
+            last_issued: None,
+            direction_switches: 0,
+            processes: Processes::default(),
         }
     }
 
@@ -271,7 +285,7 @@ impl MetricsObserver {
         self.plane_busy = Busy::default();
         self.channel_busy = Busy::default();
         self.flash = FlashCounts::default();
-        (self.submitted, self.merged, self.overtaking_reads) = (0, 0, 0);
+        (self.submitted, self.merged, self.overtaking_reads, self.direction_switches) = (0, 0, 0, 0);
     }
 
     fn submitted_one(&mut self, now: Ns, sequence: u64) {
@@ -298,6 +312,7 @@ impl MetricsObserver {
         self.directions.iter().for_each(|direction| all.add(direction));
         let [read, write] = &self.directions;
         let utilization = |busy: Busy, units: u32| self.utilization(busy, units, duration, active);
+        let processes = self.processes.metrics();
         Metrics {
             requests: RequestCounts {
                 submitted: self.submitted,
@@ -331,6 +346,9 @@ impl MetricsObserver {
             } else {
                 self.queue_area as f64 / duration.0 as f64
             },
+            direction_switches: self.direction_switches,
+            fairness: Processes::fairness(&processes),
+            processes,
         }
     }
 }
@@ -360,8 +378,15 @@ impl Observer for MetricsObserver {
         self.pending += 1;
     }
 
+    fn join(&mut self, _now: Ns, _into: Slot, _other: Slot) {
+        self.merged += 1;
+    }
+
     #[inline]
     fn issue(&mut self, _now: Ns, _slot: Slot, request: &QueuedRequest, overtakes: bool) {
+        let direction = request.request.direction;
+        self.direction_switches += u64::from(self.last_issued.is_some_and(|last| last != direction));
+        self.last_issued = Some(direction);
         self.overtaking_reads += u64::from(overtakes && request.sequence >= self.warm_up);
     }
 
@@ -374,6 +399,7 @@ impl Observer for MetricsObserver {
         }
         if completion.sequence >= self.warm_up {
             self.directions[completion.request.direction.index()].record(completion);
+            self.processes.record(completion);
         }
     }
 

@@ -5,6 +5,7 @@
 pub(crate) mod collections;
 pub mod invariants;
 pub(crate) mod metrics;
+mod processes;
 pub mod recovery;
 pub mod timeline;
 
@@ -131,6 +132,9 @@ pub trait Observer {
     fn merge(&mut self, _now: Ns, _slot: Slot, _sequence: u64, _request: &Request) {}
     /// A request was issued to the device; `overtakes` when it is a read and a write that came before it still waits.
     fn issue(&mut self, _now: Ns, _slot: Slot, _request: &QueuedRequest, _overtakes: bool) {}
+    /// The waiting request in `other`, with all that was merged into it, became part of the one in `into`.
+    fn join(&mut self, _now: Ns, _into: Slot, _other: Slot) {}
+
     /// A request completed. `slot` is free from now on; requests merged into another complete with it, in its slot.
     fn complete(&mut self, _slot: Slot, _completion: &Completion) {}
     /// A page is read for a host request: by the array, or from the valid page buffer when `ppn` is behind the last page of the flash (it is
@@ -216,6 +220,7 @@ forward! {
     fn holds(lpn: Lpn, ppn: Ppn);
     fn enter(now: Ns, slot: Slot, request: &QueuedRequest);
     fn merge(now: Ns, slot: Slot, sequence: u64, request: &Request);
+    fn join(now: Ns, into: Slot, other: Slot);
     fn issue(now: Ns, slot: Slot, request: &QueuedRequest, overtakes: bool);
     fn complete(slot: Slot, completion: &Completion);
     fn page_read(now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool);
