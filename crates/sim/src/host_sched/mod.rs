@@ -4,12 +4,19 @@
 //! scheduler's kernel module is recognisably the same algorithm. A scheduler sees requests, the time, and whether the
 //! device takes a command ([`Gate`]); it never sees where pages really are or what the flash is doing.
 
+mod anticipatory;
 mod batches;
+mod by_process;
+mod cfq;
 mod deadline;
 mod elevator;
 mod fifo;
+mod habits;
+mod lineup;
 mod list;
+mod mq_deadline;
 mod noop;
+mod one_way;
 mod piq;
 mod piq_plus;
 mod piq_r;
@@ -153,8 +160,18 @@ pub struct Entry {
 }
 
 /// All schedulers: those of Linux, then those of the papers, then our own.
-pub static SCHEDULERS: &[Entry] =
-    &[noop::ENTRY, deadline::ENTRY, rws::ENTRY, piq_r::ENTRY, piq_w::ENTRY, piq::ENTRY, piq_plus::ENTRY];
+pub static SCHEDULERS: &[Entry] = &[
+    noop::ENTRY,
+    deadline::ENTRY,
+    mq_deadline::ENTRY,
+    cfq::ENTRY,
+    anticipatory::ENTRY,
+    rws::ENTRY,
+    piq_r::ENTRY,
+    piq_w::ENTRY,
+    piq::ENTRY,
+    piq_plus::ENTRY,
+];
 
 /// Looks a scheduler up by name.
 ///

@@ -1,0 +1,317 @@
+//! The schedulers of Linux and their relatives, step by step: what distinguishes each, seen in the order in which requests
+//! are issued to a device that takes one at a time.
+
+mod common;
+
+use common::{device, run};
+use planewise_model::profile::PageLatency;
+use planewise_model::rng::{Generator, generator};
+use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_sim::host::Merging;
+use planewise_sim::host_sched::SCHEDULERS;
+use planewise_sim::observers::Completion;
+use planewise_sim::{RunConfig, Simulator};
+use rand::RngExt;
+
+/// Service of one page alone: a read, a write.
+const READ: u64 = 30_000 + 40_960;
+const WRITE: u64 = 600_000 + 40_960;
+
+/// One request at a time on one plane.
+fn single(scheduler: &str, tunables: &[(&str, u64)]) -> RunConfig {
+    let mut profile = device(1, 1, 1, 1);
+    profile.interface.command_queue = "ncq:1".into();
+    RunConfig {
+        scheduler: scheduler.into(),
+        tunables: tunables.iter().map(|(name, value)| ((*name).into(), value.to_string())).collect(),
+        queue_length: 256,
+        ..RunConfig::new(profile)
+    }
+}
+
+/// A page read or written by a process at a time.
+fn page(at: u64, process: u32, direction: Direction, page: u64) -> Request {
+    Request { process, ..Request::new(Ns(at), Lsn(page * 8), 8, direction) }
+}
+
+fn read(at: u64, process: u32, number: u64) -> Request {
+    page(at, process, Direction::Read, number)
+}
+
+fn write(at: u64, process: u32, number: u64) -> Request {
+    page(at, process, Direction::Write, number)
+}
+
+/// Completions in the order of issue.
+fn issued(config: &RunConfig, requests: &[Request]) -> Vec<Completion> {
+    let mut completions = run(config, requests).unwrap();
+    completions.sort_by_key(|completion| (completion.issued, completion.sequence));
+    completions
+}
+
+/// Pages in the order of issue; reads as they are, writes negative.
+fn order(config: &RunConfig, requests: &[Request]) -> Vec<i64> {
+    let page = |completion: &Completion| {
+        let page = (completion.request.start.0 / 8) as i64;
+        if completion.request.direction == Direction::Read { page } else { -page }
+    };
+    issued(config, requests).iter().map(page).collect()
+}
+
+/// Lengths of the runs of equal marks in the order of issue.
+fn runs<M: PartialEq>(
+    config: &RunConfig,
+    requests: &[Request],
+    mark: impl Fn(&Request) -> M,
+) -> Vec<(M, u32)> {
+    let mut runs: Vec<(M, u32)> = Vec::new();
+    for completion in issued(config, requests) {
+        let mark = mark(&completion.request);
+        match runs.last_mut() {
+            Some((last, count)) if *last == mark => *count += 1,
+            _ => runs.push((mark, 1)),
+        }
+    }
+    runs
+}
+
+#[test]
+fn deadline_begins_a_batch_with_the_oldest_and_mq_deadline_where_its_direction_was() {
+    let requests = [read(0, 0, 1), read(1, 0, 30), read(1, 0, 10), read(1, 0, 20)];
+    assert_eq!(order(&single("deadline", &[]), &requests), [1, 30, 10, 20]);
+    assert_eq!(order(&single("mq-deadline", &[]), &requests), [1, 10, 20, 30]);
+}
+
+#[test]
+fn mq_deadline_keeps_the_position_of_a_direction_while_the_other_has_its_batch() {
+    let requests = [
+        read(0, 0, 1),
+        read(1, 0, 30),
+        read(1, 0, 5),
+        read(1, 0, 20),
+        read(1, 0, 10),
+        write(1, 0, 200),
+        write(1, 0, 100),
+    ];
+    let config = single("mq-deadline", &[("fifo_batch", 1), ("writes_starved", 1)]);
+    assert_eq!(order(&config, &requests), [1, 5, -100, 10, -200, 20, 30]);
+}
+
+#[test]
+fn two_batches_of_reads_starve_writes_and_then_these_have_one() {
+    // The first read comes alone. Under deadline it is a batch; under mq-deadline the next by address goes on with it.
+    for (scheduler, expected) in [("deadline", [5, 2, 4, 2, 3, 2]), ("mq-deadline", [6, 2, 4, 2, 2, 2])] {
+        let mut requests = vec![read(0, 0, 0)];
+        requests.extend((0..6).map(|n| write(1, 0, 100 + n)));
+        requests.extend((1..12).map(|n| read(1, 0, n)));
+        let runs = runs(&single(scheduler, &[("fifo_batch", 2)]), &requests, |request| request.direction);
+        let directions = Direction::ALL.into_iter().cycle();
+        assert_eq!(runs, directions.zip(expected).collect::<Vec<_>>(), "{scheduler}");
+    }
+}
+
+#[test]
+fn an_expired_request_goes_first_at_the_next_batch_and_not_before() {
+    let mut requests = vec![read(0, 0, 50), read(1, 0, 40)];
+    requests.extend((60..70).map(|n| read(2, 0, n)));
+    let late = |expire| {
+        let config = single("mq-deadline", &[("fifo_batch", 4), ("read_expire", expire)]);
+        order(&config, &requests).iter().position(|page| *page == 40).unwrap()
+    };
+    assert_eq!(late(0), 4, "after the batch 50, 60, 61, 62");
+    assert_eq!(late(500), 11, "at the end of the sweep");
+}
+
+/// Two processes that want the disk all the time, `count` reads each, far apart.
+fn two_readers(count: u64) -> Vec<Request> {
+    (0..count).flat_map(|n| [read(0, 1, n), read(0, 2, 2000 + n)]).collect()
+}
+
+#[test]
+fn cfq_gives_each_process_its_slice_from_the_end_of_its_first_request() {
+    let config = single("cfq", &[("slice_sync", 1)]);
+    // 16 reads begin before the end of the first and a millisecond more.
+    assert_eq!((READ + 1_000_000) / READ, 15);
+    let runs = runs(&config, &two_readers(30), |request| request.process);
+    assert_eq!(runs, [(1, 16), (2, 16), (1, 14), (2, 14)]);
+}
+
+#[test]
+fn cfq_serves_a_synchronous_request_before_the_asynchronous_ones_that_have_the_disk() {
+    let mut requests: Vec<Request> = (0..8).map(|n| write(0, 1, n)).collect();
+    requests.push(read(1, 2, 1000));
+    assert_eq!(order(&single("cfq", &[]), &requests), [0, 1000, -1, -2, -3, -4, -5, -6, -7]);
+    let synchronous = Request { synchronous: true, ..write(1, 2, 1000) };
+    requests[8] = synchronous;
+    assert_eq!(order(&single("cfq", &[]), &requests), [0, -1000, -1, -2, -3, -4, -5, -6, -7]);
+}
+
+#[test]
+fn an_asynchronous_slice_of_cfq_is_sixteen_requests_when_others_wait() {
+    // Writes that take no longer than their transfer, so that the number ends the slice and not the time.
+    let mut config = single("cfq", &[("slice_sync", 1), ("slice_async", 1)]);
+    config.profile.timing.program_ns = PageLatency::Uniform(1_000);
+    let requests: Vec<Request> =
+        (0..40).map(|n| read(0, 1, n)).chain((0..20).map(|n| write(0, 2, 2000 + n))).collect();
+    let runs_of = |config: &RunConfig| runs(config, &requests, |request| request.process);
+    assert_eq!(runs_of(&config), [(1, 16), (2, 16), (1, 16), (2, 4), (1, 8)]);
+    config.tunables.push(("slice_async_rq".into(), "1".into()));
+    assert_eq!(runs_of(&config)[1], (2, 8));
+}
+
+#[test]
+fn cfq_lets_asynchronous_requests_out_one_by_one_unless_low_latency_is_off() {
+    let mut profile = device(8, 1, 1, 1);
+    profile.interface.command_queue = "ncq:32".into();
+    let requests: Vec<Request> = (0..8).map(|n| write(0, 1, n)).collect();
+    let last_issue = |low_latency: &str| {
+        let config = RunConfig {
+            scheduler: "cfq".into(),
+            tunables: vec![("low_latency".into(), low_latency.into())],
+            ..RunConfig::new(profile.clone())
+        };
+        issued(&config, &requests).last().unwrap().issued
+    };
+    assert_eq!(last_issue("1"), Ns(7 * WRITE));
+    assert_eq!(last_issue("0"), Ns::ZERO, "alone it may have four quanta of four at the device");
+}
+
+#[test]
+fn cfq_idles_for_a_process_on_a_rotating_disk_and_never_on_one_that_queues_without_rotating() {
+    // Process 1 thinks for a millisecond between two reads; the read of process 2 is far away.
+    let requests = [read(0, 1, 0), read(10_000, 2, 3000), read(READ + 1_000_000, 1, 1)];
+    let config = single("cfq", &[("rotational", 1)]);
+    assert_eq!(order(&config, &requests), [0, 1, 3000]);
+    // The wait for a third read ends 8 ms after the second.
+    assert_eq!(issued(&config, &requests)[2].issued, Ns(2 * READ + 1_000_000 + 8_000_000));
+    let config = single("cfq", &[("rotational", 0)]);
+    assert_eq!(order(&config, &requests), [0, 3000, 1]);
+    assert_eq!(issued(&config, &requests)[1].issued, Ns(READ));
+    let config = single("cfq", &[("rotational", 1), ("slice_idle", 0)]);
+    assert_eq!(issued(&config, &requests)[1].issued, Ns(READ));
+}
+
+#[test]
+fn cfq_does_not_idle_when_the_next_process_works_close_by() {
+    let requests = [read(0, 1, 0), read(10_000, 2, 5), read(READ + 1_000_000, 1, 1)];
+    assert_eq!(order(&single("cfq", &[("rotational", 1)]), &requests), [0, 5, 1]);
+}
+
+#[test]
+fn cfq_stops_idling_for_a_process_that_thinks_too_long() {
+    // Reads of process 1 every 20 ms; after each one, a far one of process 2 waits.
+    let requests: Vec<Request> = (0..6)
+        .flat_map(|n| [read(n * 20_000_000, 1, n), read(n * 20_000_000 + 10_000, 2, 3000 + 500 * (n % 2))])
+        .collect();
+    let config = single("cfq", &[("rotational", 1)]);
+    let completions = issued(&config, &requests);
+    let waited: Vec<u64> = completions
+        .iter()
+        .filter(|completion| completion.request.process == 2)
+        .map(|completion| (completion.issued - completion.request.arrival).0)
+        .collect();
+    assert_eq!(waited[0], READ - 10_000 + 8_000_000);
+    assert_eq!(waited[4..], [READ - 10_000; 2], "three think times are known: {waited:?}");
+}
+
+#[test]
+fn anticipation_keeps_the_disk_for_the_next_read_of_a_process() {
+    let requests = [read(0, 1, 0), read(10_000, 2, 3000), read(1_000_000, 1, 1)];
+    assert_eq!(order(&single("deadline", &[]), &requests), [0, 3000, 1]);
+    let config = single("anticipatory", &[]);
+    assert_eq!(order(&config, &requests), [0, 1, 3000]);
+    assert_eq!(issued(&config, &requests)[2].issued, Ns(1_000_000 + READ + 6_000_000), "then in vain");
+    assert_eq!(order(&single("anticipatory", &[("antic_expire", 0)]), &requests), [0, 3000, 1]);
+}
+
+#[test]
+fn anticipation_ends_with_its_time_and_is_not_tried_on_slow_thinkers() {
+    let late = [read(0, 1, 0), read(10_000, 2, 3000), read(READ + 6_000_001, 1, 1)];
+    let config = single("anticipatory", &[]);
+    assert_eq!(issued(&config, &late)[1].issued, Ns(READ + 6_000_000));
+    let requests: Vec<Request> = (0..4)
+        .flat_map(|n| [read(n * 30_000_000, 1, n), read(n * 30_000_000 + 10_000, 2, 3000 + n)])
+        .collect();
+    let completions = issued(&config, &requests);
+    let waited = |index: usize| (completions[index].issued - completions[index].request.arrival).0;
+    assert_eq!(waited(1), READ - 10_000 + 6_000_000);
+    assert_eq!([waited(3), waited(5)], [READ - 10_000; 2], "its mean think time is beyond the wait");
+}
+
+#[test]
+fn anticipation_takes_a_close_read_of_another_process_at_once() {
+    let requests = [read(0, 1, 0), read(10_000, 2, 100), read(1_000_000, 1, 1)];
+    assert_eq!(order(&single("anticipatory", &[]), &requests), [0, 100, 1]);
+}
+
+#[test]
+fn anticipatory_batches_last_their_time_and_writes_adapt_to_theirs() {
+    let config = single("anticipatory", &[("read_batch_expire", 1), ("antic_expire", 0)]);
+    let requests: Vec<Request> =
+        (0..40).map(|n| read(0, 1, n)).chain((0..60).map(|n| write(0, 1, 2000 + n))).collect();
+    // Reads for a millisecond; 12 writes, which take a sixteenth of what they may, so that the next batch has 24; the
+    // second batch of reads counts from the end of its first.
+    let runs = runs(&config, &requests, |request| request.direction);
+    let expected =
+        [(Direction::Read, 15), (Direction::Write, 12), (Direction::Read, 16), (Direction::Write, 24)];
+    assert_eq!(runs[..4], expected);
+}
+
+/// Requests of a few processes on a random device: bursts and pauses, runs of neighbours, every kind of write.
+fn random_requests(random: &mut Generator, sectors: u64) -> Vec<Request> {
+    let (processes, count) = (random.random_range(1..6u32), random.random_range(1..250));
+    let (mut at, mut end) = (0, 0);
+    (0..count)
+        .map(|_| {
+            at += [0, 0, 20_000, 700_000, 9_000_000][random.random_range(0..5usize)];
+            let length = random.random_range(1..50);
+            let near = random.random::<f64>() < 0.4 && end + length <= sectors;
+            let start = if near { end } else { random.random_range(0..sectors - length) };
+            end = start + length;
+            let direction = Direction::ALL[random.random_range(0..2usize)];
+            Request {
+                process: random.random_range(0..processes),
+                synchronous: direction == Direction::Read || random.random(),
+                ..Request::new(Ns(at), Lsn(start), length as u32, direction)
+            }
+        })
+        .collect()
+}
+
+/// Every invariant, and the same result twice, whatever the interface and the merging; `run` checks both that and that all
+/// requests complete.
+#[test]
+fn every_request_completes_whoever_issues_it_and_however_they_merge() {
+    for seed in 0..60 {
+        let mut random = generator(seed, "elevators");
+        for scheduler in SCHEDULERS {
+            for (merging, interface) in [
+                (Merging::None, "blocking"),
+                (Merging::Back, "ncq:1"),
+                (Merging::Full, "ncq:32"),
+                (Merging::Full, "blocking"),
+            ] {
+                let mut profile = device(random.random_range(1..4), random.random_range(1..4), 1, 2);
+                profile.interface.command_queue = interface.into();
+                let rotational = scheduler.tunables.iter().any(|tunable| tunable.name == "rotational");
+                let value: u8 = random.random_range(0..2);
+                let config = RunConfig {
+                    scheduler: scheduler.name.into(),
+                    tunables: rotational
+                        .then(|| ("rotational".into(), value.to_string()))
+                        .into_iter()
+                        .collect(),
+                    merging,
+                    queue_length: random.random_range(1..100),
+                    ..RunConfig::new(profile)
+                };
+                let sectors = Simulator::new(&config, ()).unwrap().user_sectors();
+                let requests = random_requests(&mut random, sectors);
+                let check = || run(&config, &requests).unwrap();
+                let completions = std::panic::catch_unwind(std::panic::AssertUnwindSafe(check))
+                    .unwrap_or_else(|_| panic!("seed {seed}: {} {merging} {interface}", scheduler.name));
+                assert_eq!(completions, check(), "seed {seed}: {} {merging} {interface}", scheduler.name);
+            }
+        }
+    }
+}
