@@ -6,10 +6,12 @@
 //! * [`jobs`]: jobs with the options of fio, from a file or a command line.
 //! * [`error`]: what can be wrong with a description.
 
+mod definition;
 pub mod error;
 pub mod jobs;
 mod values;
 
+pub use definition::Definition;
 pub use error::WorkloadError;
 
 use planewise_model::{Direction, Lsn, Ns, Request};
