@@ -10,6 +10,7 @@ mod elevator;
 mod fifo;
 mod list;
 mod noop;
+mod pass;
 mod piq;
 mod piq_plus;
 mod piq_r;
@@ -153,8 +154,16 @@ pub struct Entry {
 }
 
 /// All schedulers: those of Linux, then those of the papers, then our own.
-pub static SCHEDULERS: &[Entry] =
-    &[noop::ENTRY, deadline::ENTRY, rws::ENTRY, piq_r::ENTRY, piq_w::ENTRY, piq::ENTRY, piq_plus::ENTRY];
+pub static SCHEDULERS: &[Entry] = &[
+    noop::ENTRY,
+    deadline::ENTRY,
+    rws::ENTRY,
+    piq_r::ENTRY,
+    piq_w::ENTRY,
+    piq::ENTRY,
+    piq_plus::ENTRY,
+    pass::ENTRY,
+];
 
 /// Looks a scheduler up by name.
 ///
