@@ -17,6 +17,15 @@ impl Direction {
     /// Both directions, reads first, in the order in which arrays indexed by direction hold them.
     pub const ALL: [Direction; 2] = [Direction::Read, Direction::Write];
 
+    /// The other direction.
+    #[inline]
+    pub const fn other(self) -> Direction {
+        match self {
+            Direction::Read => Direction::Write,
+            Direction::Write => Direction::Read,
+        }
+    }
+
     /// 0 for reads, 1 for writes.
     #[inline]
     pub const fn index(self) -> usize {

@@ -293,8 +293,10 @@ fn every_request_completes_whoever_issues_it_and_however_they_merge() {
             ] {
                 let mut profile = device(random.random_range(1..4), random.random_range(1..4), 1, 2);
                 profile.interface.command_queue = interface.into();
-                let rotational = scheduler.tunables.iter().any(|tunable| tunable.name == "rotational");
-                let value: u8 = random.random_range(0..2);
+                // PASS's regions are larger than these devices by default.
+                let choices = [("rotational", random.random_range(0..2)), ("region_size", 1 << 20)];
+                let has = |name| scheduler.tunables.iter().any(|tunable| tunable.name == name);
+                let tunables = choices.into_iter().filter(|(name, _)| has(*name));
                 let config = RunConfig {
                     scheduler: scheduler.name.into(),
                     tunables: rotational

@@ -17,6 +17,7 @@ mod list;
 mod mq_deadline;
 mod noop;
 mod one_way;
+mod pass;
 mod piq;
 mod piq_plus;
 mod piq_r;
@@ -26,6 +27,7 @@ mod separated;
 mod sorted;
 pub(crate) mod tree;
 mod tunables;
+mod weave;
 
 pub use tunables::{Tunable, TunableKind, TunableValues};
 
@@ -171,6 +173,8 @@ pub static SCHEDULERS: &[Entry] = &[
     piq_w::ENTRY,
     piq::ENTRY,
     piq_plus::ENTRY,
+    pass::ENTRY,
+    weave::ENTRY,
 ];
 
 /// Looks a scheduler up by name.
