@@ -299,10 +299,7 @@ fn every_request_completes_whoever_issues_it_and_however_they_merge() {
                 let tunables = choices.into_iter().filter(|(name, _)| has(*name));
                 let config = RunConfig {
                     scheduler: scheduler.name.into(),
-                    tunables: rotational
-                        .then(|| ("rotational".into(), value.to_string()))
-                        .into_iter()
-                        .collect(),
+                    tunables: tunables.map(|(name, value)| (name.into(), value.to_string())).collect(),
                     merging,
                     queue_length: random.random_range(1..100),
                     ..RunConfig::new(profile)
