@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{device, run};
-use planewise_model::profile::PageLatency;
+use common::{device, makespan, run};
+use planewise_model::profile::{PageLatency, Profile};
 use planewise_model::rng::{Generator, generator};
 use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_sim::host::Merging;
-use planewise_sim::host_sched::SCHEDULERS;
+use planewise_sim::host_sched::{SCHEDULERS, TunableKind};
 use planewise_sim::observers::Completion;
 use planewise_sim::{RunConfig, Simulator};
 use rand::RngExt;
@@ -255,6 +255,72 @@ fn anticipatory_batches_last_their_time_and_writes_adapt_to_theirs() {
     let expected =
         [(Direction::Read, 15), (Direction::Write, 12), (Direction::Read, 16), (Direction::Write, 24)];
     assert_eq!(runs[..4], expected);
+}
+
+/// A single request alone on the device, of a size.
+fn alone(config: &RunConfig, direction: Direction, bytes: u64) -> u64 {
+    makespan(config, &[Request::new(Ns::ZERO, Lsn(0), (bytes / 512) as u32, direction)]).0
+}
+
+#[test]
+fn fios_is_calibrated_on_the_first_device() {
+    let mut config = RunConfig::new(Profile::embedded("piq-128g").unwrap());
+    config.profile.interface.command_queue = "ncq:1".into();
+    let entry = SCHEDULERS.iter().find(|entry| entry.name == "fios").unwrap();
+    let default = |name: &str| {
+        let tunable = entry.tunables.iter().find(|tunable| tunable.name == name).unwrap();
+        match tunable.kind {
+            TunableKind::Number { default, .. } => default,
+            _ => unreachable!("a number"),
+        }
+    };
+    for (direction, name) in [(Direction::Read, "read"), (Direction::Write, "write")] {
+        assert_eq!(default(&format!("{name}_4k_ns")), alone(&config, direction, 4 << 10));
+        assert_eq!(default(&format!("{name}_128k_ns")), alone(&config, direction, 128 << 10));
+    }
+}
+
+#[test]
+fn fios_does_not_mix_writes_with_reads_and_waits_for_the_next_read() {
+    let mut profile = device(2, 1, 1, 1);
+    profile.interface.command_queue = "ncq:32".into();
+    let mut config = RunConfig { scheduler: "fios".into(), ..RunConfig::new(profile) };
+    // A read on one unit, a write for the other.
+    let requests = [read(0, 1, 0), write(0, 2, 1)];
+    let write_issued = |config: &RunConfig| issued(config, &requests)[1].issued;
+    assert_eq!(write_issued(&config), Ns(2 * READ), "the reader may come back for as long as its read took");
+    config.tunables.push(("antic_percent".into(), "0".into()));
+    assert_eq!(write_issued(&config), Ns(READ));
+    let reads = [read(0, 1, 0), read(0, 2, 1)];
+    assert_eq!(issued(&config, &reads)[1].issued, Ns::ZERO, "reads go side by side");
+}
+
+#[test]
+fn fios_shares_the_time_of_the_device_and_not_the_number_of_requests() {
+    // Reads of one page against reads of four, which take four times as long on a single plane.
+    let long = |number| Request { sectors: 32, ..read(0, 2, number) };
+    let requests: Vec<Request> = (0..80).flat_map(|n| [read(0, 1, n), long(1000 + 4 * n)]).collect();
+    let mut config = single("fios", &[("timeslice", 2)]);
+    config.tunables.push(("read_128k_ns".into(), alone(&config, Direction::Read, 128 << 10).to_string()));
+    assert_eq!(alone(&config, Direction::Read, 16 << 10), 4 * READ);
+    // 2 ms each: 28.2 short reads, 7.05 long ones; the last of each overdraws.
+    let first_epoch = &issued(&config, &requests)[..29 + 8];
+    assert_eq!(first_epoch.iter().filter(|completion| completion.request.process == 1).count(), 29);
+    assert_eq!(
+        first_epoch[0].request.process + first_epoch[1].request.process,
+        3,
+        "they take turns by arrival"
+    );
+}
+
+#[test]
+fn fios_lets_writes_through_when_the_readers_have_spent_their_time() {
+    let mut requests: Vec<Request> = (0..200).map(|n| read(0, 1, n)).collect();
+    requests.extend((0..10).map(|n| write(0, 2, 1000 + n)));
+    let runs = runs(&single("fios", &[("timeslice", 2)]), &requests, |request| request.process);
+    // 2 ms are 29 reads (28 and the one that overdraws), and 4 writes.
+    assert_eq!(runs[..2], [(1, 29), (2, 4)]);
+    assert!(runs.len() > 5, "they alternate: {runs:?}");
 }
 
 /// Requests of a few processes on a random device: bursts and pauses, runs of neighbours, every kind of write.

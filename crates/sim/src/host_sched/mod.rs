@@ -11,6 +11,7 @@ mod cfq;
 mod deadline;
 mod elevator;
 mod fifo;
+mod fios;
 mod habits;
 mod lineup;
 mod list;
@@ -168,6 +169,7 @@ pub static SCHEDULERS: &[Entry] = &[
     mq_deadline::ENTRY,
     cfq::ENTRY,
     anticipatory::ENTRY,
+    fios::ENTRY,
     rws::ENTRY,
     piq_r::ENTRY,
     piq_w::ENTRY,
