@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{device, makespan, run};
+use common::{closed, device, makespan, run};
 use planewise_model::profile::{PageLatency, Profile};
 use planewise_model::rng::{Generator, generator};
 use planewise_model::{Direction, Lsn, Ns, Request};
@@ -255,6 +255,48 @@ fn anticipatory_batches_last_their_time_and_writes_adapt_to_theirs() {
     let expected =
         [(Direction::Read, 15), (Direction::Write, 12), (Direction::Read, 16), (Direction::Write, 24)];
     assert_eq!(runs[..4], expected);
+}
+
+#[test]
+fn kyber_alternates_batches_of_sixteen_reads_and_eight_writes() {
+    let requests: Vec<Request> =
+        (0..20).map(|n| read(0, 1, n)).chain((0..20).map(|n| write(0, 1, 1000 + n))).collect();
+    let runs = runs(&single("kyber", &[]), &requests, |request| request.direction);
+    let expected =
+        [(Direction::Read, 16), (Direction::Write, 8), (Direction::Read, 4), (Direction::Write, 12)];
+    assert_eq!(runs, expected);
+}
+
+/// Most writes at the device at once among those issued after a time.
+fn most_writes_outstanding(completions: &[Completion], after: u64) -> usize {
+    let writes = || {
+        let late = completions.iter().filter(|completion| completion.issued > Ns(after));
+        late.filter(|completion| completion.request.direction == Direction::Write)
+    };
+    let outstanding = |at: Ns| writes().filter(|write| write.issued <= at && at < write.completed).count();
+    writes().map(|write| outstanding(write.issued)).max().unwrap()
+}
+
+#[test]
+fn kyber_takes_tokens_from_writes_that_meet_their_target_while_reads_miss_theirs() {
+    let mut config = single("kyber", &[("write_lat_nsec", 1_000_000_000)]);
+    config.profile.interface.command_queue = "ncq:256".into();
+    let jobs = "[job.r]\nrw='randread'\niodepth=2\nnumber_ios=12000\nloops=9\nsize='8m'\n\
+                [job.w]\nrw='randwrite'\niodepth=32\nnumber_ios=12000\nloops=19\noffset='8m'\nsize='4m'";
+    let reads_late = |completions: &[Completion]| {
+        let late = completions.iter().filter(|c| c.issued > Ns(6_000_000_000));
+        let reads: Vec<u64> = late
+            .filter(|completion| completion.request.direction == Direction::Read)
+            .map(|completion| (completion.completed - completion.issued).0)
+            .collect();
+        reads.iter().sum::<u64>() / reads.len() as u64
+    };
+    let completions = closed(&config, jobs);
+    assert_eq!(most_writes_outstanding(&completions, 0), 32, "at first all of them");
+    assert_eq!(most_writes_outstanding(&completions, 6_000_000_000), 2, "128, 32, 8, 2 tokens are enough");
+    let without = closed(&RunConfig { scheduler: "noop".into(), tunables: Vec::new(), ..config }, jobs);
+    let (with, without) = (reads_late(&completions), reads_late(&without));
+    assert!(with < 2_000_000 && without > 5 * with, "{with} ns, without {without} ns");
 }
 
 /// A single request alone on the device, of a size.

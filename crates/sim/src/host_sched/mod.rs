@@ -13,6 +13,7 @@ mod elevator;
 mod fifo;
 mod fios;
 mod habits;
+mod kyber;
 mod lineup;
 mod list;
 mod mq_deadline;
@@ -167,6 +168,7 @@ pub static SCHEDULERS: &[Entry] = &[
     noop::ENTRY,
     deadline::ENTRY,
     mq_deadline::ENTRY,
+    kyber::ENTRY,
     cfq::ENTRY,
     anticipatory::ENTRY,
     fios::ENTRY,
