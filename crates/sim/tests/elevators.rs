@@ -258,6 +258,68 @@ fn anticipatory_batches_last_their_time_and_writes_adapt_to_theirs() {
 }
 
 #[test]
+fn a_turn_of_bfq_is_its_budget_and_that_grows_when_it_is_exhausted() {
+    let mut config = single("bfq", &[("max_budget", 1024), ("low_latency", 0)]);
+    config.queue_length = 1024;
+    let runs = runs(&config, &two_readers(300), |request| request.process);
+    // Two thirds of the most at first: 682 sectors are 85 pages.
+    assert_eq!(runs[..4], [(1, 85), (2, 85), (1, 128), (2, 128)]);
+}
+
+#[test]
+fn bfq_shares_bytes_and_not_requests() {
+    let long = |number| Request { sectors: 64, ..read(0, 2, number) };
+    let requests: Vec<Request> =
+        (0..400).map(|n| read(0, 1, n)).chain((0..50).map(|n| long(1000 + 8 * n))).collect();
+    let mut config = single("bfq", &[("max_budget", 256), ("low_latency", 0)]);
+    config.queue_length = 512;
+    let mut sectors = [0u64; 2];
+    for completion in issued(&config, &requests) {
+        sectors[completion.request.process as usize - 1] += u64::from(completion.request.sectors);
+        assert!(sectors[0].abs_diff(sectors[1]) <= 2 * 256, "{sectors:?}");
+    }
+    assert_eq!(sectors, [3200; 2]);
+}
+
+#[test]
+fn bfq_idles_on_a_rotating_disk_and_never_on_one_that_queues_without_rotating() {
+    let requests = [read(0, 1, 0), read(10_000, 2, 3000), read(READ + 1_000_000, 1, 1)];
+    let config = single("bfq", &[("rotational", 1), ("low_latency", 0)]);
+    assert_eq!(order(&config, &requests), [0, 1, 3000]);
+    assert_eq!(issued(&config, &requests)[2].issued, Ns(2 * READ + 1_000_000 + 8_000_000));
+    let config = single("bfq", &[("low_latency", 0)]);
+    assert_eq!(order(&config, &requests), [0, 3000, 1]);
+    assert_eq!(issued(&config, &requests)[1].issued, Ns(READ));
+}
+
+#[test]
+fn a_process_that_begins_has_thirty_times_the_weight_under_bfq() {
+    // One process wants the disk all the time; the other begins when the precedence of the first is over.
+    let late = 50_000_000;
+    let requests: Vec<Request> =
+        (0..2000).map(|n| read(0, 1, n)).chain((0..400).map(|n| read(late, 2, 2500 + n))).collect();
+    let share = |low_latency| {
+        let tunables = [("max_budget", 512), ("wr_max_time", 40), ("low_latency", low_latency)];
+        let config = RunConfig { queue_length: 4096, ..single("bfq", &tunables) };
+        let completions = issued(&config, &requests);
+        let first = completions.iter().filter(|completion| completion.issued >= Ns(late)).take(400);
+        first.filter(|completion| completion.request.process == 2).count()
+    };
+    assert!((330..=400).contains(&share(1)), "{}", share(1));
+    assert!((150..=250).contains(&share(0)), "{}", share(0));
+}
+
+#[test]
+fn bfq_with_strict_guarantees_has_one_request_at_the_device() {
+    let mut config = single("bfq", &[("strict_guarantees", 1)]);
+    config.profile = device(4, 1, 1, 1);
+    config.profile.interface.command_queue = "ncq:32".into();
+    let requests: Vec<Request> = (0..20).map(|n| read(0, (n % 2) as u32, n)).collect();
+    let completions = issued(&config, &requests);
+    assert!(completions.windows(2).all(|pair| pair[0].completed <= pair[1].issued));
+}
+
+#[test]
 fn kyber_alternates_batches_of_sixteen_reads_and_eight_writes() {
     let requests: Vec<Request> =
         (0..20).map(|n| read(0, 1, n)).chain((0..20).map(|n| write(0, 1, 1000 + n))).collect();

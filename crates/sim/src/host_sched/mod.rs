@@ -6,6 +6,7 @@
 
 mod anticipatory;
 mod batches;
+mod bfq;
 mod by_process;
 mod cfq;
 mod deadline;
@@ -169,6 +170,7 @@ pub static SCHEDULERS: &[Entry] = &[
     deadline::ENTRY,
     mq_deadline::ENTRY,
     kyber::ENTRY,
+    bfq::ENTRY,
     cfq::ENTRY,
     anticipatory::ENTRY,
     fios::ENTRY,
