@@ -428,6 +428,56 @@ fn fios_lets_writes_through_when_the_readers_have_spent_their_time() {
     assert!(runs.len() > 5, "they alternate: {runs:?}");
 }
 
+/// Bytes that a process with 32 requests in flight and one with 4 had in two seconds.
+fn shares(scheduler: &str, tunables: &[(&str, u64)], interface: &str, pattern: &str) -> [u64; 2] {
+    let mut config = single(scheduler, tunables);
+    config.profile = device(4, 1, 1, 1);
+    config.profile.interface.command_queue = interface.into();
+    let job = |name: &str, depth: u32| {
+        format!("[job.{name}]\nrw='{pattern}'\niodepth={depth}\nruntime='2s'\ntime_based=1\nsize='16m'\n")
+    };
+    let mut bytes = [0; 2];
+    for completion in closed(&config, &(job("aggressive", 32) + &job("modest", 4))) {
+        if completion.completed < Ns(2_000_000_000) {
+            bytes[completion.request.process as usize - 1] += completion.request.bytes().0;
+        }
+    }
+    bytes
+}
+
+/// Jain's index over two.
+fn jain([one, other]: [u64; 2]) -> f64 {
+    let [one, other] = [one as f64, other as f64];
+    (one + other).powi(2) / (2.0 * (one * one + other * other))
+}
+
+#[test]
+fn fair_schedulers_share_between_an_aggressive_and_a_modest_process() {
+    let both = ["ncq:1", "ncq:32"];
+    let budgets = [("low_latency", 0)];
+    let strict = [("low_latency", 0), ("strict_guarantees", 1)];
+    let cases: [(&str, &[(&str, u64)], &[&str]); 4] = [
+        ("cfq", &[], &both),
+        ("fios", &[], &both),
+        ("bfq", &budgets, &["ncq:1"]),
+        // What a queueing device holds it serves as it likes, and BFQ does not wait on one that does not rotate.
+        ("bfq", &strict, &["ncq:32"]),
+    ];
+    for pattern in ["randread", "randwrite"] {
+        for (scheduler, tunables, interfaces) in cases {
+            for interface in interfaces {
+                let shares = shares(scheduler, tunables, interface, pattern);
+                assert!(jain(shares) > 0.9, "{scheduler} {interface} {pattern}: {shares:?}");
+            }
+        }
+        for scheduler in ["noop", "deadline", "mq-deadline", "kyber", "anticipatory"] {
+            // Eight to one, as their depths: (8 + 1)^2 / (2 (64 + 1)) = 0.623.
+            let shares = shares(scheduler, &[], "ncq:32", pattern);
+            assert!((jain(shares) - 0.623).abs() < 0.02, "{scheduler} {pattern}: {shares:?}");
+        }
+    }
+}
+
 /// Requests of a few processes on a random device: bursts and pauses, runs of neighbours, every kind of write.
 fn random_requests(random: &mut Generator, sectors: u64) -> Vec<Request> {
     let (processes, count) = (random.random_range(1..6u32), random.random_range(1..250));
