@@ -4,12 +4,22 @@
 //! scheduler's kernel module is recognisably the same algorithm. A scheduler sees requests, the time, and whether the
 //! device takes a command ([`Gate`]); it never sees where pages really are or what the flash is doing.
 
+mod anticipatory;
 mod batches;
+mod bfq;
+mod by_process;
+mod cfq;
 mod deadline;
 mod elevator;
 mod fifo;
+mod fios;
+mod habits;
+mod kyber;
+mod lineup;
 mod list;
+mod mq_deadline;
 mod noop;
+mod one_way;
 mod pass;
 mod piq;
 mod piq_plus;
@@ -160,6 +170,12 @@ pub struct Entry {
 pub static SCHEDULERS: &[Entry] = &[
     noop::ENTRY,
     deadline::ENTRY,
+    mq_deadline::ENTRY,
+    kyber::ENTRY,
+    bfq::ENTRY,
+    cfq::ENTRY,
+    anticipatory::ENTRY,
+    fios::ENTRY,
     rws::ENTRY,
     piq_r::ENTRY,
     piq_w::ENTRY,
