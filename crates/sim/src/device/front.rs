@@ -11,6 +11,7 @@
 
 use super::transaction::{List, NIL};
 use super::{Context, Device};
+use crate::cache::Run;
 use crate::event::Event;
 use crate::host::Slot;
 use crate::observers::Observer;
@@ -35,6 +36,10 @@ pub(super) enum Task {
     Command(Slot),
     /// Starts a transaction, which is the next of its list.
     Operation(u32),
+    /// Starts the reads of a run of pages for the read buffer.
+    ReadAhead(Run),
+    /// Starts the programs of a run of pages of the write buffer, from its first slot on.
+    WriteBack { first: u32, count: u32 },
 }
 
 /// A list of outstanding operations.
@@ -112,6 +117,16 @@ impl Front {
         }
     }
 
+    /// What waits for the processor.
+    pub(super) fn tasks(&mut self) -> &mut VecDeque<Task> {
+        &mut self.working.queue
+    }
+
+    /// The command in a slot of the I/O queue.
+    pub(super) fn command(&self, slot: Slot) -> &(Request, PageRange) {
+        &self.commands[slot.index()]
+    }
+
     /// The link time of what it carries.
     fn carries(&self, link: &Link, what: Carried) -> Ns {
         let data = |slot: Slot| link.transfer(u64::from(self.commands[slot.index()].0.sectors) * 512);
@@ -131,19 +146,29 @@ impl Device {
         if !self.front.active {
             return;
         }
-        self.start_carrying(context);
-        while self.front.working.current.is_none()
-            && let Some(task) = self.front.working.queue.pop_front()
-        {
-            let time = self.task_time(task);
-            if time == Ns::ZERO {
-                self.perform(context, task);
-            } else {
-                self.front.working.current = Some(task);
-                context.events.schedule(context.now + time, Event::Processor);
+        loop {
+            self.run_write_buffer(context);
+            self.start_carrying(context);
+            if !self.start_working(context) {
+                return;
             }
         }
-        self.start_carrying(context);
+    }
+
+    /// Gives the processor its next task; true when that took no time, and there may be more to start.
+    fn start_working<O: Observer>(&mut self, context: &mut Context<'_, O>) -> bool {
+        if self.front.working.current.is_some() {
+            return false;
+        }
+        let Some(task) = self.front.working.queue.pop_front() else { return false };
+        let time = self.task_time(task);
+        if time > Ns::ZERO {
+            self.front.working.current = Some(task);
+            context.events.schedule(context.now + time, Event::Processor);
+            return false;
+        }
+        self.perform(context, task);
+        true
     }
 
     fn start_carrying<O: Observer>(&mut self, context: &mut Context<'_, O>) {
@@ -180,6 +205,14 @@ impl Device {
                 let entries = self.front.lists[list as usize].outstanding.min(processor.scan_entries);
                 Ns(processor.operation_ns + processor.scan_ns * u64::from(entries))
             }
+            Task::ReadAhead(Run { count, .. }) => {
+                Ns(processor.operation_ns + processor.run_page_ns * u64::from(count - 1))
+            }
+            Task::WriteBack { first, count } => {
+                let reads = u64::from(self.reads_of_run(first));
+                let run = processor.operation_ns + processor.run_page_ns * u64::from(count - 1);
+                Ns(run + processor.operation_ns * reads)
+            }
         }
     }
 
@@ -190,6 +223,8 @@ impl Device {
                 self.take_in(context, slot, &request, pages);
             }
             Task::Operation(index) => self.send_to_flash(context, index),
+            Task::ReadAhead(run) => self.read_ahead(context, run),
+            Task::WriteBack { first, .. } => self.write_run_back(context, first),
         }
     }
 
@@ -227,6 +262,15 @@ impl Device {
         match list.waiting.pop_front(&self.transactions) {
             Some(next) => self.front.working.queue.push_back(Task::Operation(next)),
             None => list.under_way -= 1,
+        }
+    }
+
+    /// A page of a request that was waited for is there.
+    pub(super) fn page_done(&mut self, slot: Slot) {
+        let remaining = &mut self.progress[slot.index()].remaining;
+        *remaining -= 1;
+        if *remaining == 0 {
+            self.request_done(slot);
         }
     }
 
