@@ -43,7 +43,11 @@ impl Device {
         let Some(slot) = self.slot_of(lpn) else { return false };
         let page = self.page_of_slot(slot);
         match direction {
-            Direction::Read => context.observer.page_read(context.now, host, lpn, page, false),
+            Direction::Read => {
+                // What the write buffer has of the page goes over it.
+                let from = self.in_write_buffer(lpn).unwrap_or(page);
+                context.observer.page_read(context.now, host, lpn, from, false);
+            }
             Direction::Write if self.buffer.absorbs(slot) => {
                 context.observer.page_absorbed(context.now, host, lpn, page);
             }

@@ -388,16 +388,17 @@ impl Device {
             let lpn = Lpn(page as u32);
             let sectors = self.sectors_of(request, page);
             let covered = sectors.len() as u32;
-            if self.relocates && self.serve_from_buffer(context, slot, direction, lpn) {
+            // The write buffer first: what it has of a page is newer than anything else.
+            let served = direction == Direction::Read
+                && self.serve_from_write_buffer(context, slot, lpn, sectors)
+                || self.relocates && self.serve_from_buffer(context, slot, direction, lpn)
+                || direction == Direction::Read
+                    && self.serve_from_read_buffer(context, slot, lpn, &mut remaining);
+            if served {
                 continue;
             }
             let transaction = match direction {
                 Direction::Read => {
-                    if self.serve_from_write_buffer(context, slot, lpn, sectors)
-                        || self.serve_from_read_buffer(context, slot, lpn, &mut remaining)
-                    {
-                        continue;
-                    }
                     let Some((ppn, plane)) = self.place(lpn) else {
                         // Nothing in flash to read: the controller answers with zeros.
                         continue;
