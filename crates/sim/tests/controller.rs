@@ -26,7 +26,16 @@ fn link() -> Option<Link> {
 }
 
 fn processor(command_ns: u64, operation_ns: u64, scan_ns: u64, scan_entries: u32) -> Option<Processor> {
-    Some(Processor { command_ns, operation_ns, run_page_ns: 0, scan_ns, scan_entries })
+    let none = Processor {
+        command_ns: 0,
+        operation_ns: 0,
+        run_page_ns: 0,
+        update_ns: 0,
+        turn_ns: 0,
+        scan_ns: 0,
+        scan_entries: 0,
+    };
+    Some(Processor { command_ns, operation_ns, scan_ns, scan_entries, ..none })
 }
 
 #[test]
@@ -320,4 +329,23 @@ fn a_write_makes_what_was_read_ahead_of_its_page_old_or_ends_read_ahead_altogeth
             assert_eq!(took[4], behind, "dropped by writes: {dropped}, buffered: {buffered}");
         }
     }
+}
+
+#[test]
+fn the_processor_enters_what_is_written_and_turns_between_directions() {
+    let mut config = config(4, 1);
+    let times = Processor { update_ns: 300, turn_ns: 50, ..processor(7_000, 20_000, 0, 0).unwrap() };
+    config.profile.processor = Some(times);
+    let (read, write) = (READ + TRANSFER, TRANSFER + PROGRAM);
+    let requests = [page(Direction::Read, 0), page(Direction::Write, 1), page(Direction::Read, 2)];
+    let unloaded = [27_000 + read, 27_350 + write, 27_050 + read];
+    assert_eq!(one_by_one(&config, &requests), unloaded);
+    // A run is looked up and entered once, and read ahead once: four pages of four groups, one of them sub-page.
+    config.profile.processor = Some(Processor { run_page_ns: 1_000, ..times });
+    config.profile.write_buffer = write_buffer(4, 0.75, 4, 4);
+    let mut writes = pages(Direction::Write, 0..4);
+    writes.push(page(Direction::Write, 4));
+    let last = run(&config, &writes).unwrap().iter().map(|c| c.completed.0).max().unwrap();
+    // Five commands, a turn, then the run of four: the fifth write waits for a slot that the first program frees.
+    assert_eq!(last, 50 + 5 * 7_000 + 20_000 + 3_000 + 300 + write);
 }

@@ -73,6 +73,8 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
                 command_ns,
                 operation_ns,
                 run_page_ns: command_ns / 2,
+                update_ns: command_ns * 2,
+                turn_ns: command_ns * 3,
                 scan_ns,
                 scan_entries: 5,
             });

@@ -9,7 +9,7 @@
 //!
 //! Nothing here acts by itself: everything joins queues, and [`Device::run_front`] starts what can start at this instant.
 
-use super::transaction::{List, NIL};
+use super::transaction::{Kind, List, NIL, Transaction};
 use super::{Context, Device};
 use crate::cache::Run;
 use crate::event::Event;
@@ -76,6 +76,8 @@ pub(super) struct Front {
     lists: Vec<Operations>,
     carrying: Server<Carried>,
     working: Server<Task>,
+    /// Direction of the last command that the processor took in.
+    turned_to: Direction,
     /// By slot of the I/O queue.
     commands: Vec<(Request, PageRange)>,
 }
@@ -103,6 +105,7 @@ impl Front {
             lists: vec![none; lists],
             carrying: Server::new(commands),
             working: Server::new(commands * 4),
+            turned_to: Direction::Read,
             commands: vec![(nothing, PageRange { first: 0, count: 0 }); commands],
         }
     }
@@ -199,11 +202,15 @@ impl Device {
     fn task_time(&self, task: Task) -> Ns {
         let Some(processor) = &self.front.processor else { return Ns::ZERO };
         match task {
-            Task::Command(_) => Ns(processor.command_ns),
+            Task::Command(slot) => {
+                let turns = self.front.command(slot).0.direction != self.front.turned_to;
+                Ns(processor.command_ns + if turns { processor.turn_ns } else { 0 })
+            }
             Task::Operation(index) => {
-                let list = self.transactions[index].list;
+                let Transaction { list, kind, .. } = self.transactions[index];
                 let entries = self.front.lists[list as usize].outstanding.min(processor.scan_entries);
-                Ns(processor.operation_ns + processor.scan_ns * u64::from(entries))
+                let update = if kind == Kind::Read { 0 } else { processor.update_ns };
+                Ns(processor.operation_ns + update + processor.scan_ns * u64::from(entries))
             }
             Task::ReadAhead(Run { count, .. }) => {
                 Ns(processor.operation_ns + processor.run_page_ns * u64::from(count - 1))
@@ -211,7 +218,7 @@ impl Device {
             Task::WriteBack { first, count } => {
                 let reads = u64::from(self.reads_of_run(first));
                 let run = processor.operation_ns + processor.run_page_ns * u64::from(count - 1);
-                Ns(run + processor.operation_ns * reads)
+                Ns(run + processor.update_ns + processor.operation_ns * reads)
             }
         }
     }
@@ -220,6 +227,7 @@ impl Device {
         match task {
             Task::Command(slot) => {
                 let (request, pages) = self.front.commands[slot.index()];
+                self.front.turned_to = request.direction;
                 self.take_in(context, slot, &request, pages);
             }
             Task::Operation(index) => self.send_to_flash(context, index),
