@@ -1,4 +1,4 @@
-//! Runs a plan: all runs over one trace, as many at a time as there are cores, with the same results as one after the other.
+//! Runs a plan: all runs over one trace or workload, as many at a time as there are cores, with the same results as one after the other.
 
 use crate::failure::{Failure, Kind};
 use crate::plan::Plan;
@@ -6,11 +6,14 @@ use crate::progress::Progress;
 use crate::request_log::RequestLog;
 use crate::source::Source;
 use planewise_model::Request;
+use planewise_sim::drivers::closed_loop::{self, LoopOptions};
 use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, RequestSource, replay};
+use planewise_sim::observers::Observer;
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::timeline::Timeline;
 use planewise_sim::results::{RunResult, Status};
 use planewise_sim::{RunConfig, SimError};
+use planewise_workload::Definition;
 use rayon::prelude::*;
 use std::fs::File;
 use std::io::BufWriter;
@@ -21,6 +24,36 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Traces up to this many requests are decoded once and shared by all runs (48 bytes each); longer ones are streamed by each run.
 const SHARED_REQUESTS_MAX: usize = 4_000_000;
+
+/// What the runs of a plan serve.
+#[derive(Clone, Copy)]
+pub enum Input<'a> {
+    /// The same trace.
+    Trace(&'a Source),
+    /// Each a workload of its own: all of them variations of one.
+    Workloads {
+        /// What to call it.
+        name: &'a str,
+        /// By run.
+        each: &'a [Definition],
+    },
+}
+
+impl Input<'_> {
+    fn name(&self) -> &str {
+        match self {
+            Input::Trace(source) => &source.name,
+            Input::Workloads { name, .. } => name,
+        }
+    }
+
+    fn place_name(&self) -> String {
+        match self {
+            Input::Trace(source) => source.place_name(),
+            Input::Workloads { name, .. } => format!("workload {name}"),
+        }
+    }
+}
 
 /// What a command wants besides results.
 pub struct Extras<'a> {
@@ -58,15 +91,21 @@ pub struct Outcome {
 /// A trace or a run that fails, a violated invariant, a log that cannot be written.
 pub fn execute(
     plan: &Plan,
-    source: &Source,
+    input: Input<'_>,
     mut extras: Extras<'_>,
     stop: &AtomicBool,
 ) -> Result<Outcome, Failure> {
-    let requests = Requests::prepare(source, plan.configs.len(), stop)?;
     let runs = plan.configs.len();
-    let total = requests.known.map(|known| known * runs as u64);
+    let (requests, total) = match input {
+        Input::Trace(source) => {
+            let requests = Requests::prepare(source, runs, stop)?;
+            let total = requests.known.map(|known| known * runs as u64);
+            (requests, total)
+        }
+        Input::Workloads { each, .. } => (Requests::default(), total(&plan.configs, each)?),
+    };
     let shared = Shared {
-        source,
+        input,
         names: &plan.names,
         requests: &requests,
         progress: Progress::new(total, extras.quiet),
@@ -105,7 +144,18 @@ pub fn execute(
     Ok(Outcome { runs: finished, warnings: requests.warnings, timeline_operations })
 }
 
+/// Checks all workloads against their devices, and counts their requests where they know how many.
+fn total(configs: &[RunConfig], each: &[Definition]) -> Result<Option<u64>, Failure> {
+    let mut total = Some(0u64);
+    for (config, workload) in configs.iter().zip(each) {
+        let requests = workload.build(config.profile.user_capacity().0, config.seed)?.total_requests();
+        total = total.zip(requests).map(|(total, requests)| total.saturating_add(requests));
+    }
+    Ok(total)
+}
+
 /// The trace, decoded when it is short enough to be shared.
+#[derive(Default)]
 struct Requests {
     decoded: Option<Vec<Request>>,
     known: Option<u64>,
@@ -144,7 +194,7 @@ impl Requests {
 
 /// What all runs of a plan share.
 struct Shared<'a> {
-    source: &'a Source,
+    input: Input<'a>,
     /// What to call each run in errors.
     names: &'a [String],
     requests: &'a Requests,
@@ -183,28 +233,10 @@ impl Shared<'_> {
     }
 
     fn simulate(&self, index: usize, config: &RunConfig) -> Result<RunResult, Failure> {
-        let mut requests = self.requests.open(self.source, config.seed)?;
-        let stop = AtomicBool::new(false);
-        let mut before = 0;
-        let mut progress = |submitted: u64| {
-            self.progress.add(submitted - before);
-            before = submitted;
-            if self.given_up(index) {
-                stop.store(true, Ordering::Relaxed);
-            }
-        };
-        let mut options = ReplayOptions {
-            warm_up: self.extras.warm_up,
-            stop: &stop,
-            progress: &mut progress,
-            trace: &self.source.name,
-            power_cut: self.extras.power_cut,
-        };
-        let explain = |error: SimError| self.explain(&self.names[index], error);
         let timeline = self.timeline.lock().expect("no run panics while it holds the lock").take();
         // Without observers the engine's hooks compile to nothing.
         if !self.extras.check && self.extras.request_log.is_none() && timeline.is_none() {
-            let (mut result, ()) = replay(config, &mut *requests, (), &mut options).map_err(explain)?;
+            let (mut result, ()) = self.drive(index, config, ())?;
             self.check_power_cut(index, &mut result)?;
             return Ok(result);
         }
@@ -214,8 +246,7 @@ impl Shared<'_> {
             self.extras.check.then(Invariants::new),
             (log, timeline.map(|(sink, limit)| Timeline::new(sink, limit))),
         );
-        let (mut result, (invariants, (log, timeline))) =
-            replay(config, &mut *requests, observers, &mut options).map_err(explain)?;
+        let (mut result, (invariants, (log, timeline))) = self.drive(index, config, observers)?;
         self.check_power_cut(index, &mut result)?;
         if let Some(invariants) = invariants {
             result.invariants = invariants.report().map_err(|violation| {
@@ -237,6 +268,39 @@ impl Shared<'_> {
                 Some(operations);
         }
         Ok(result)
+    }
+
+    /// Lets the run's driver serve what it serves.
+    fn drive<O: Observer>(
+        &self,
+        index: usize,
+        config: &RunConfig,
+        observer: O,
+    ) -> Result<(RunResult, O), Failure> {
+        let stop = AtomicBool::new(false);
+        let mut before = 0;
+        let mut progress = |submitted: u64| {
+            self.progress.add(submitted - before);
+            before = submitted;
+            if self.given_up(index) {
+                stop.store(true, Ordering::Relaxed);
+            }
+        };
+        let (stop, progress, name) = (&stop, &mut progress, self.input.name());
+        let done = match self.input {
+            Input::Trace(source) => {
+                let mut requests = self.requests.open(source, config.seed)?;
+                let Extras { warm_up, power_cut, .. } = *self.extras;
+                let mut options = ReplayOptions { warm_up, stop, progress, trace: name, power_cut };
+                replay(config, &mut *requests, observer, &mut options)
+            }
+            Input::Workloads { each, .. } => {
+                let mut workload = each[index].build(config.profile.user_capacity().0, config.seed)?;
+                let mut options = LoopOptions { stop, progress, name };
+                closed_loop::run(config, &mut *workload, observer, &mut options)
+            }
+        };
+        done.map_err(|error| self.explain(&self.names[index], error))
     }
 
     /// Whatever was acknowledged must be there after a power cut.
@@ -261,10 +325,10 @@ impl Shared<'_> {
         let message = match &error {
             SimError::Source(message) => message.clone(),
             SimError::PastEnd { .. } | SimError::Empty { .. } | SimError::OutOfOrder { .. } => {
-                format!("{}: {error}", self.source.place_name())
+                format!("{}: {error}", self.input.place_name())
             }
             SimError::SpaceExhausted { .. } | SimError::Stalled { .. } => {
-                format!("{}: {name}: {error}", self.source.place_name())
+                format!("{}: {name}: {error}", self.input.place_name())
             }
             _ => error.to_string(),
         };

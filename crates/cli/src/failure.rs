@@ -6,6 +6,7 @@ use planewise_report::ReportError;
 use planewise_sim::SimError;
 use planewise_trace::error::TraceError;
 use planewise_trace::synth::SynthError;
+use planewise_workload::WorkloadError;
 use std::fmt;
 
 /// A failure: one line for the user and an exit code.
@@ -92,6 +93,12 @@ impl From<SimError> for Failure {
 
 impl From<SynthError> for Failure {
     fn from(error: SynthError) -> Failure {
+        Failure::usage(error)
+    }
+}
+
+impl From<WorkloadError> for Failure {
+    fn from(error: WorkloadError) -> Failure {
         Failure::usage(error)
     }
 }

@@ -37,6 +37,7 @@ fn main() -> ExitCode {
     let done = match arguments.command {
         Command::Compare(arguments) => commands::compare::execute(&arguments, &stop),
         Command::Run(arguments) => commands::run::execute(&arguments, &stop),
+        Command::Bench(arguments) => commands::bench::execute(&arguments, &stop),
         Command::Trace(command) => commands::trace::execute(&command, &stop),
         Command::Device(command) => commands::device::execute(&command),
         Command::Scheduler(command) => commands::scheduler::execute(&command),

@@ -1,6 +1,6 @@
 //! From the command line to the list of runs: every name looked up, every value checked, before anything is simulated.
 
-use crate::arguments::{CompareArguments, RunArguments, SimulationArguments};
+use crate::arguments::{CommonArguments, CompareArguments, RunArguments, SimulationArguments};
 use crate::axes::{self, AXES, Axis};
 use crate::failure::Failure;
 use planewise_model::{Profile, names};
@@ -18,6 +18,8 @@ pub struct Plan {
     pub configs: Vec<RunConfig>,
     /// What to call each run in errors: what it differs from the others in.
     pub names: Vec<String>,
+    /// Options of the workload that differ between runs, by run; nothing for a trace.
+    pub varied: Vec<BTreeMap<String, String>>,
     /// The device before lists changed it.
     pub profile: Profile,
     /// Cut the power of the one run.
@@ -27,7 +29,7 @@ pub struct Plan {
 }
 
 /// Most runs of one command.
-const RUNS_MAX: usize = 10_000;
+pub const RUNS_MAX: usize = 10_000;
 
 impl Plan {
     /// The runs of `compare`.
@@ -39,7 +41,7 @@ impl Plan {
         if given[0].is_empty() && !axes::compares_devices(&given) {
             given[0] = axes::SCHEDULERS_DEFAULT.map(str::to_owned).into();
         }
-        Plan::new(&given, true, &arguments.simulation)
+        Plan::traced(&given, true, &arguments.simulation)
     }
 
     /// The one run of `run`.
@@ -56,7 +58,7 @@ impl Plan {
                 )));
             }
         }
-        let mut plan = Plan::new(given, false, &arguments.simulation)?;
+        let mut plan = Plan::traced(given, false, &arguments.simulation)?;
         let scheme = gc::find(&plan.configs[0].profile.collection.scheme)?;
         if arguments.power_cut.is_some() && scheme.bound {
             return Err(Failure::usage(format!(
@@ -75,8 +77,24 @@ impl Plan {
         Ok(plan)
     }
 
-    fn new(given: &[Vec<String>], lists: bool, arguments: &SimulationArguments) -> Result<Plan, Failure> {
-        let mut base = RunConfig::new(profile(&arguments.device)?);
+    /// A plan over a trace.
+    fn traced(given: &[Vec<String>], lists: bool, arguments: &SimulationArguments) -> Result<Plan, Failure> {
+        let mut plan = Plan::new(given, lists, &arguments.device, &arguments.common)?;
+        plan.options.extend(trace_options(arguments));
+        Ok(plan)
+    }
+
+    /// The product of lists of options on a device.
+    ///
+    /// # Errors
+    /// As [`Plan::compare`].
+    pub fn new(
+        given: &[Vec<String>],
+        lists: bool,
+        device: &str,
+        common: &CommonArguments,
+    ) -> Result<Plan, Failure> {
+        let mut base = RunConfig::new(profile(device)?);
         let mut values = Vec::with_capacity(AXES.len());
         for (axis, given) in AXES.iter().zip(given) {
             values.push(effective(axis, given, &base, lists)?);
@@ -94,7 +112,7 @@ impl Plan {
         }
         let profile = base.profile.clone();
         let schedulers: Vec<&str> = values[0].iter().map(String::as_str).collect();
-        let tunables = Tunables::parse(&arguments.tunable, &schedulers)?;
+        let tunables = Tunables::parse(&common.tunable, &schedulers)?;
         // The slowest axis first: each faster one goes through all its values inside.
         let mut configs = vec![base];
         for (axis, values) in AXES.iter().zip(&values).rev().filter(|(_, values)| values.len() > 1) {
@@ -114,8 +132,8 @@ impl Plan {
         }
         check_conditions(&configs)?;
         let names = configs.iter().map(|config| run_name(config, &values)).collect();
-        let options = options(&values, lists, arguments);
-        Ok(Plan { configs, names, profile, power_cut: None, options })
+        let options = options(&values, lists, common);
+        Ok(Plan { configs, names, varied: Vec::new(), profile, power_cut: None, options })
     }
 
     /// The seeds of the runs, each once, in their order.
@@ -289,11 +307,22 @@ impl<'a> Tunables<'a> {
 }
 
 /// Options that decide about results. Where output goes and how many runs go on at a time do not.
-fn options(values: &[Vec<String>], lists: bool, arguments: &SimulationArguments) -> BTreeMap<String, String> {
+fn options(values: &[Vec<String>], lists: bool, common: &CommonArguments) -> BTreeMap<String, String> {
+    let shared = [
+        ("tunable", common.tunable.join(",")),
+        ("check", common.check.to_string()),
+        ("request-log", common.request_log.to_string()),
+    ];
+    let axes = AXES.iter().zip(values).map(|(axis, values)| (axis.option(lists), values.join(",")));
+    shared.into_iter().chain(axes).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Options that decide about what is replayed where.
+fn trace_options(arguments: &SimulationArguments) -> BTreeMap<String, String> {
     let optional = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
     let text = |value: &Option<String>| value.clone().unwrap_or_default();
     let read = &arguments.read;
-    let shared = [
+    let options = [
         ("trace", arguments.trace.clone()),
         ("format", text(&read.format)),
         ("time-unit", read.time_unit.map(crate::source::unit_name).unwrap_or_default().to_owned()),
@@ -306,10 +335,6 @@ fn options(values: &[Vec<String>], lists: bool, arguments: &SimulationArguments)
         ("wrap", arguments.wrap.to_string()),
         ("scale-time", arguments.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
         ("device", arguments.device.clone()),
-        ("tunable", arguments.tunable.join(",")),
-        ("check", arguments.check.to_string()),
-        ("request-log", arguments.request_log.to_string()),
     ];
-    let axes = AXES.iter().zip(values).map(|(axis, values)| (axis.option(lists), values.join(",")));
-    shared.into_iter().chain(axes).map(|(name, value)| (name.to_owned(), value)).collect()
+    options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -1,6 +1,7 @@
 //! What tells the runs of one invocation apart: the labels (and, in sweeps, the tunables) that differ between them.
 
 use planewise_sim::results::{Labels, Results, RunResult};
+use std::collections::BTreeSet;
 
 /// A distinguishing column: its title and one value per run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,7 @@ pub fn distinctions(results: &Results) -> Vec<Distinction> {
     let runs = &results.runs;
     let mut found: Vec<Distinction> =
         LABELS.iter().map(|(title, get)| label(runs, title, *get)).filter(Distinction::differs).collect();
+    found.extend(varied(runs));
     if has_twins(runs) {
         found.extend(differing_tunables(runs));
     }
@@ -67,6 +69,16 @@ pub fn is_bound(run: &RunResult) -> bool {
 pub fn differ_in_collection(results: &Results) -> bool {
     let titles = ["gc", "victims", "buffer pages", "gc threshold", "separate", "wear", "condition"];
     distinctions(results).iter().any(|column| titles.contains(&column.title.as_str()))
+}
+
+/// Options of the workload that were varied.
+fn varied(runs: &[RunResult]) -> Vec<Distinction> {
+    let keys: BTreeSet<&String> = runs.iter().flat_map(|run| run.labels.workload.keys()).collect();
+    let column = |key: &String| Distinction {
+        title: key.clone(),
+        values: runs.iter().map(|run| run.labels.workload.get(key).cloned().unwrap_or_default()).collect(),
+    };
+    keys.into_iter().map(column).filter(Distinction::differs).collect()
 }
 
 impl Distinction {

@@ -76,6 +76,67 @@ pub struct RunResult {
     pub status: Status,
     /// Invariants checked, and how often; empty without `--check`.
     pub invariants: BTreeMap<String, u64>,
+    /// What a closed loop measures besides; nothing when a trace was replayed.
+    #[serde(default)]
+    pub closed_loop: Option<ClosedLoop>,
+}
+
+/// What the processes of a workload got.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClosedLoop {
+    /// Jobs, or kinds of threads of an application model, in the order of their processes.
+    pub jobs: Vec<JobMetrics>,
+    /// What the workload's own benchmark counts.
+    pub operations: Option<Operations>,
+}
+
+/// What one job got in the measured window; its own window ends with its last completion.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobMetrics {
+    /// Its name.
+    pub name: String,
+    /// Number of its first process.
+    pub first_process: u32,
+    /// Processes.
+    pub processes: u32,
+    /// Whether they serve the others: page cleaners, journals.
+    pub background: bool,
+    /// From its first arrival that is measured to its last completion, ns.
+    pub duration_ns: u64,
+    /// Reads.
+    pub read: JobDirection,
+    /// Writes.
+    pub write: JobDirection,
+    /// Reads and writes together.
+    pub all: JobDirection,
+    /// Jain's index of the bytes that its processes got: 1 when all got the same.
+    pub fairness: f64,
+}
+
+/// One direction of a job, or both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct JobDirection {
+    /// Completed requests.
+    pub requests: u64,
+    /// Completed bytes.
+    pub bytes: u64,
+    /// Completed requests over the job's own window.
+    pub iops: f64,
+    /// Completed bytes over the job's own window.
+    pub bandwidth_bytes_per_s: f64,
+    /// Arrival to completion.
+    pub latency_ns: Distribution,
+}
+
+/// What an application's benchmark counts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Operations {
+    /// What they are: `transactions`, `requests`.
+    pub what: String,
+    /// How many were done in the measured window.
+    pub count: u64,
+    /// How many a second.
+    pub per_s: f64,
 }
 
 /// What distinguishes a run from the others.
@@ -116,6 +177,9 @@ pub struct Labels {
     pub merging: String,
     /// Seed.
     pub seed: u64,
+    /// Options of the workload that differ between runs, with their values.
+    #[serde(default)]
+    pub workload: BTreeMap<String, String>,
 }
 
 /// Everything measured. The measured window begins after the warm-up requests.

@@ -1,113 +1,20 @@
-//! The engine under its drivers: open loop, closed loop, merging, Little's law, same bytes for the same seed.
+//! The engine under its drivers: open loop, merging, Little's law, same bytes for the same seed.
 
 mod common;
 
 use common::{device, pages, run};
 use planewise_model::{Direction, Lsn, Ns, Request};
-use planewise_sim::drivers::closed_loop::{self, Job, Pattern};
 use planewise_sim::drivers::replay::{ReplayOptions, replay};
 use planewise_sim::host::Merging;
-use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::results::{RunResult, Status};
 use planewise_sim::{RunConfig, SimError, Simulator};
 use std::sync::atomic::AtomicBool;
-
-fn job(direction: Direction, depth: u32, requests: u64) -> Job {
-    Job {
-        pattern: Pattern::Random,
-        sectors: 8,
-        read_share: if direction == Direction::Read { 1.0 } else { 0.0 },
-        depth,
-        think_time: Ns::ZERO,
-        area_start: Lsn(0),
-        area_sectors: 8 * 4096,
-        requests,
-    }
-}
-
-fn closed(config: &RunConfig, jobs: &[Job]) -> Vec<planewise_sim::observers::Completion> {
-    let mut simulator = Simulator::new(config, Invariants::new()).unwrap();
-    let completions = closed_loop::run(&mut simulator, jobs, 7).unwrap();
-    simulator.observer().report().unwrap();
-    simulator.audit().unwrap();
-    completions
-}
 
 fn open(config: &RunConfig, requests: &[Request], warm_up: u64) -> Result<RunResult, SimError> {
     let stop = AtomicBool::new(false);
     let mut options =
         ReplayOptions { warm_up, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
     replay(config, &mut requests.iter().copied(), (), &mut options).map(|(result, ())| result)
-}
-
-#[test]
-fn a_job_of_depth_one_issues_its_next_request_when_one_completes_and_it_has_thought() {
-    let config = RunConfig::new(device(2, 2, 1, 1));
-    let mut job = job(Direction::Read, 1, 10);
-    job.think_time = Ns(5_000);
-    let completions = closed(&config, &[job]);
-    assert_eq!(completions.len(), 10);
-    for pair in completions.windows(2) {
-        assert_eq!(pair[1].request.arrival, pair[0].completed + Ns(5_000));
-        assert_eq!(pair[1].completed - pair[1].request.arrival, Ns(30_000 + 40_960));
-    }
-}
-
-#[test]
-fn jobs_that_cannot_be_are_refused_by_field() {
-    let good = job(Direction::Read, 1, 10);
-    let broken: [(&str, Job); 7] = [
-        ("sectors", Job { sectors: 0, ..good.clone() }),
-        ("depth", Job { depth: 0, ..good.clone() }),
-        ("read_share", Job { read_share: f64::NAN, ..good.clone() }),
-        ("think_time", Job { think_time: Ns::MAX, ..good.clone() }),
-        ("area_sectors", Job { area_sectors: 4, ..good.clone() }),
-        ("stride", Job { pattern: Pattern::Strided(u64::MAX), ..good.clone() }),
-        ("stride", Job { pattern: Pattern::Strided(0), ..good }),
-    ];
-    for (field, job) in broken {
-        let mut simulator = Simulator::new(&RunConfig::new(device(1, 1, 1, 1)), ()).unwrap();
-        let error = closed_loop::run(&mut simulator, &[job], 7).unwrap_err().to_string();
-        assert!(error.contains(field) && error.contains("allowed"), "{error}");
-    }
-}
-
-#[test]
-fn a_closed_loop_counts_the_wait_outside_a_full_queue() {
-    let mut config = RunConfig::new(device(1, 1, 1, 1));
-    config.queue_length = 1;
-    let completions = closed(&config, &[job(Direction::Read, 8, 8)]);
-    let longest = completions.iter().map(|c| c.completed - c.request.arrival).max().unwrap();
-    assert_eq!(longest, Ns(8 * (30_000 + 40_960)));
-}
-
-#[test]
-fn a_job_keeps_its_depth_in_flight_and_deeper_is_faster_until_the_channel_is_full() {
-    let config = RunConfig::new(device(1, 8, 1, 1));
-    let makespan = |depth| {
-        let completions = closed(&config, &[job(Direction::Read, depth, 2000)]);
-        assert_eq!(completions.len(), 2000);
-        completions.iter().map(|completion| completion.completed).max().unwrap()
-    };
-    let (one, four, deep) = (makespan(1), makespan(4), makespan(64));
-    assert_eq!(one, Ns(2000 * (30_000 + 40_960)));
-    assert!(four < one && deep < four);
-    assert!(deep.0 >= 2000 * 40_960, "nothing is faster than the channel");
-    assert!(deep.0 < 2000 * 41_500, "and a deep queue fills it");
-}
-
-#[test]
-fn jobs_of_different_areas_and_patterns_run_side_by_side_and_finish() {
-    let config = RunConfig::new(device(2, 2, 2, 2));
-    let mut sequential = job(Direction::Write, 4, 500);
-    (sequential.pattern, sequential.area_start) = (Pattern::Sequential, Lsn(8 * 4096));
-    let mut strided = job(Direction::Read, 3, 300);
-    strided.pattern = Pattern::Strided(8 * 5);
-    let mut mixed = job(Direction::Read, 2, 200);
-    mixed.read_share = 0.5;
-    let completions = closed(&config, &[sequential, strided, mixed]);
-    let of = |process| completions.iter().filter(|completion| completion.request.process == process).count();
-    assert_eq!([of(0), of(1), of(2)], [500, 300, 200]);
 }
 
 #[test]

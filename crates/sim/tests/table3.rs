@@ -4,9 +4,10 @@
 //! test holds a closed loop on the device to the closed form of its setting; `docs/claims-gc.md` has them in one table.
 
 use planewise_model::profile::Profile;
-use planewise_model::{Direction, Lsn, Ns};
-use planewise_sim::drivers::closed_loop::{self, Job, Pattern};
+use planewise_model::{Direction, Ns};
+use planewise_sim::drivers::closed_loop::Driver;
 use planewise_sim::{AdvancedUse, Condition, RunConfig, Simulator, UnitLevel};
+use planewise_workload::jobs::JobFile;
 
 const TRANSFER: u64 = 40_960;
 const PROGRAM: u64 = 600_000;
@@ -15,8 +16,10 @@ const READ: u64 = 30_000;
 const WRITE_CYCLE: u64 = TRANSFER + PROGRAM;
 const READ_CYCLE: u64 = READ + TRANSFER;
 
-const SEQUENTIAL: (Pattern, u32) = (Pattern::Sequential, 128);
-const RANDOM: (Pattern, u32) = (Pattern::Random, 8);
+/// What comes before the direction in fio's name of a pattern, and the sectors of a request.
+type Pattern = (&'static str, u32);
+const SEQUENTIAL: Pattern = ("", 128);
+const RANDOM: Pattern = ("rand", 8);
 const DEPTHS: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
 /// A setting of the device. The number of blocks changes nothing before the first collection: short planes are quick to build.
@@ -54,26 +57,24 @@ fn name(config: &RunConfig) -> String {
 /// Time that `requests` of a pattern take, `depth` at a time, one following another.
 fn makespan(
     config: &RunConfig,
-    (pattern, sectors): (Pattern, u32),
+    (pattern, sectors): Pattern,
     direction: Direction,
     depth: u32,
     requests: u64,
 ) -> Ns {
     let mut simulator = Simulator::new(config, ()).unwrap();
-    let area_sectors = simulator.user_sectors() / 128 * 128;
-    let job = Job {
-        pattern,
-        sectors,
-        read_share: if direction == Direction::Read { 1.0 } else { 0.0 },
-        depth,
-        think_time: Ns::ZERO,
-        area_start: Lsn(0),
-        area_sectors,
-        requests,
-    };
-    let completions = closed_loop::run(&mut simulator, &[job], 7).unwrap();
-    assert_eq!(completions.len() as u64, requests);
-    completions.iter().map(|completion| completion.completed).max().unwrap()
+    let area = simulator.user_sectors() / 128 * 128 * 512;
+    let direction = if direction == Direction::Read { "read" } else { "write" };
+    let bytes = sectors * 512;
+    let job = format!(
+        "[job.a]\nrw='{pattern}{direction}'\nbs={bytes}\nsize={area}\niodepth={depth}\nnumber_ios={requests}"
+    );
+    let mut workload = JobFile::parse(&job, "test").unwrap().build(area, 7).unwrap();
+    let mut driver = Driver::new(&mut workload);
+    while driver.step(&mut simulator).unwrap() {}
+    simulator.finish_requests().unwrap();
+    assert_eq!(simulator.submitted(), requests);
+    simulator.now()
 }
 
 /// Bandwidth in MB/s, 10^6 bytes a second.

@@ -1,9 +1,11 @@
 //! The command line: one definition for parsing, help, man pages and completions.
 
+mod bench;
 mod simulate;
 mod trace;
 
-pub use simulate::{CompareArguments, OutputArguments, RunArguments, SimulationArguments};
+pub use bench::BenchArguments;
+pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
     ConvertArguments, CutArguments, InfoArguments, ReadArguments, ScaleTimeArguments, SynthArguments,
     TargetArguments, TraceArguments, TraceCommand,
@@ -41,6 +43,8 @@ pub enum Command {
     Compare(CompareArguments),
     /// Run one scheme over a trace and summarise it
     Run(RunArguments),
+    /// Run closed-loop jobs, or a model of an application, under one scheme or several
+    Bench(BenchArguments),
     /// Look at, convert, cut, stretch and make traces
     #[command(subcommand)]
     Trace(TraceCommand),

@@ -1,4 +1,4 @@
-//! Options of `compare` and `run`.
+//! Options of `compare` and `run`, and those that `bench` shares with them.
 
 use super::ReadArguments;
 use crate::axes::Given;
@@ -71,6 +71,14 @@ pub struct SimulationArguments {
     /// Device profile by name (see `planewise device list`) or TOML file
     #[arg(long, value_name = "PROFILE|FILE", default_value = "piq-128g", help_heading = "Device")]
     pub device: String,
+    /// What `bench` has too.
+    #[command(flatten)]
+    pub common: CommonArguments,
+}
+
+/// What all commands that simulate share.
+#[derive(Debug, Args)]
+pub struct CommonArguments {
     /// A tunable of a scheduler (see `planewise scheduler show`); without a scheduler's name, of all that have it
     #[arg(long, value_name = "[SCHEDULER.]NAME=VALUE", value_delimiter = ',', help_heading = "Schemes")]
     pub tunable: Vec<String>,

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 /// Runs the command.
 ///
 /// # Errors
-/// See [`simulate::simulate`].
+/// See [`simulate::replay`].
 pub fn execute(arguments: &CompareArguments, stop: &AtomicBool) -> Result<(), Failure> {
     let plan = Plan::compare(arguments)?;
-    simulate::simulate("compare", &plan, &arguments.simulation, None, planewise_report::comparison, stop)
+    simulate::replay("compare", &plan, &arguments.simulation, None, planewise_report::comparison, stop)
 }

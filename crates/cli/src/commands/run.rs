@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 /// Runs the command.
 ///
 /// # Errors
-/// See [`simulate::simulate`].
+/// See [`simulate::replay`].
 pub fn execute(arguments: &RunArguments, stop: &AtomicBool) -> Result<(), Failure> {
     let plan = Plan::run(arguments)?;
     let timeline = arguments.timeline.as_deref();
-    simulate::simulate("run", &plan, &arguments.simulation, timeline, planewise_report::single, stop)
+    simulate::replay("run", &plan, &arguments.simulation, timeline, planewise_report::single, stop)
 }

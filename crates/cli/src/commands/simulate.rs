@@ -1,7 +1,7 @@
-//! What `compare` and `run` share: claim the output, run the plan, write the run directory, print.
+//! What the commands that simulate share: claim the output, run the plan, write the run directory, print.
 
-use crate::arguments::{OutputArguments, SimulationArguments};
-use crate::execute::{self, Extras, Outcome};
+use crate::arguments::{CommonArguments, OutputArguments, SimulationArguments};
+use crate::execute::{self, Extras, Input, Outcome};
 use crate::failure::Failure;
 use crate::output::{self, WholeFile};
 use crate::plan::Plan;
@@ -15,16 +15,16 @@ use std::sync::atomic::AtomicBool;
 /// Operations in a timeline at most: the viewer gets slow past a few million.
 const TIMELINE_OPERATIONS_MAX: u64 = 2_000_000;
 
-/// Runs a plan from claiming its directory to printing its results.
+/// Replays a trace under a plan, from claiming its directory to printing its results.
 ///
 /// # Errors
-/// A place that cannot be written (found out first), a trace or run that fails, an invariant that is violated, Ctrl-C.
-pub fn simulate(
+/// A trace that cannot be read, and all of [`simulate`].
+pub fn replay(
     command: &str,
     plan: &Plan,
     arguments: &SimulationArguments,
     timeline: Option<&Path>,
-    table: fn(&Results, Style) -> String,
+    table: Table,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, &plan.seeds())?;
@@ -34,39 +34,84 @@ pub fn simulate(
         arguments.wrap.then(|| plan.profile.user_capacity().0 / planewise_model::SECTOR_BYTES);
     check_warm_up(arguments.warmup, source.known_requests(), &source.place_name())?;
     let format = source.open()?.format();
-    let setup = setup(plan, source.setup(format)?);
-    let (place, overwrite) = place(command, &arguments.output, &setup);
+    let job = Job {
+        command,
+        plan,
+        input: Input::Trace(&source),
+        trace: source.setup(format)?,
+        warm_up: arguments.warmup,
+        common: &arguments.common,
+        timeline,
+        table,
+    };
+    simulate(job, stop)
+}
+
+/// How results are shown on the terminal.
+pub type Table = fn(&Results, Style) -> String;
+
+/// A command that simulates.
+pub struct Job<'a> {
+    /// Its name.
+    pub command: &'a str,
+    /// Its runs.
+    pub plan: &'a Plan,
+    /// What they serve.
+    pub input: Input<'a>,
+    /// What results say about that.
+    pub trace: TraceSetup,
+    /// Requests at the beginning that are not measured.
+    pub warm_up: u64,
+    /// Options that all such commands have.
+    pub common: &'a CommonArguments,
+    /// Where the timeline of the (one) run goes.
+    pub timeline: Option<&'a Path>,
+    /// How its results are shown.
+    pub table: Table,
+}
+
+/// Runs a plan from claiming its directory to printing its results.
+///
+/// # Errors
+/// A place that cannot be written (found out first), a trace or run that fails, an invariant that is violated, Ctrl-C.
+pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
+    let Job { command, plan, input, trace, warm_up, common, timeline: timeline_path, table } = job;
+    let output = &common.output;
+    let setup = setup(plan, trace);
+    let (place, overwrite) = place(command, output, &setup);
     let directory = RunDirectory::create(&place, overwrite)?;
-    let timeline_path = timeline;
-    let timeline = timeline.map(|path| WholeFile::create(path, arguments.output.force)).transpose()?;
+    let timeline = timeline_path.map(|path| WholeFile::create(path, output.force)).transpose()?;
     let (timeline_file, timeline_sink) = timeline.unzip();
 
     let extras = Extras {
-        warm_up: arguments.warmup,
-        check: arguments.check,
+        warm_up,
+        check: common.check,
         power_cut: plan.power_cut,
-        request_log: arguments.request_log.then(|| directory.path()),
+        request_log: common.request_log.then(|| directory.path()),
         timeline: timeline_sink.map(|sink| (sink, TIMELINE_OPERATIONS_MAX)),
         timeline_path,
-        jobs: arguments.jobs,
-        quiet: arguments.output.quiet,
+        jobs: common.jobs,
+        quiet: output.quiet,
     };
-    let outcome = execute::execute(plan, &source, extras, stop)?;
+    let mut outcome = execute::execute(plan, input, extras, stop)?;
+    for (run, varied) in outcome.runs.iter_mut().zip(&plan.varied) {
+        run.labels.workload.clone_from(varied);
+    }
     let status = execute::status(&outcome.runs, plan.configs.len());
     if status == Status::Complete {
         let measured = outcome.runs.iter().map(|run| run.metrics.requests.completed).max().unwrap_or(0);
-        if measured == 0 && arguments.warmup > 0 {
-            check_warm_up(arguments.warmup, Some(0), &source.place_name())?;
+        if measured == 0 && warm_up > 0 {
+            check_warm_up(warm_up, Some(0), &setup.trace.source)?;
         }
     }
 
-    if arguments.request_log {
+    if common.request_log {
         request_log::join(directory.path(), outcome.runs.len())?;
     }
     if let Some(file) = timeline_file {
         file.settle()?;
     }
-    let note = note(&outcome, arguments.output.quiet);
+    let note = note(&outcome, output.quiet);
     let results = Results {
         format: RESULTS_FORMAT,
         generator: format!("planewise {}", env!("CARGO_PKG_VERSION")),
@@ -76,10 +121,10 @@ pub fn simulate(
         runs: outcome.runs,
     };
     let replaced = directory.finish(&results, &[])?;
-    if !arguments.output.quiet {
+    if !output.quiet {
         note.iter().for_each(|line| eprintln!("note: {line}"));
     }
-    print(&results, &arguments.output, table, &place, replaced)?;
+    print(&results, output, table, &place, replaced)?;
     match status {
         Status::Complete => Ok(()),
         Status::Interrupted => Err(Failure::interrupted(format!(
@@ -150,7 +195,7 @@ fn note(outcome: &Outcome, quiet: bool) -> Vec<String> {
 fn print(
     results: &Results,
     output: &OutputArguments,
-    table: fn(&Results, Style) -> String,
+    table: Table,
     place: &Path,
     replaced: bool,
 ) -> Result<(), Failure> {

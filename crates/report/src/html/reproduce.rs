@@ -6,7 +6,11 @@ use planewise_sim::results::Results;
 ///
 /// An option `true` is a flag; `false` or an empty value means that it was not given.
 pub(super) fn command(results: &Results) -> String {
-    let verb = if results.runs.len() == 1 { "run" } else { "compare" };
+    let verb = match results.runs.len() {
+        _ if results.setup.options.contains_key("target") => "bench",
+        1 => "run",
+        _ => "compare",
+    };
     let mut command = format!("planewise {verb}");
     for (key, value) in &results.setup.options {
         let option = quoted(&format!("--{}", key.trim_start_matches('-')));

@@ -1,161 +1,217 @@
-//! Closed loop: jobs that keep a number of requests in flight and issue the next when one completes.
+//! Closed loop: the processes of a workload issue a request when they are ready for it, most often because one completed.
 
+use super::measure;
+use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
+use crate::host_sched::Counters;
+use crate::observers::groups::Groups;
 use crate::observers::{Completion, Observer};
-use planewise_model::rng::{Generator, generator};
-use planewise_model::{Direction, Lsn, Ns, Request};
-use rand::RngExt;
+use crate::results::{RunResult, Status};
+use planewise_model::{Ns, Request};
+use planewise_workload::{Step, Workload};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Where a job's next request starts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
-    /// Directly behind the last one; from the start again at the end of the area.
-    Sequential,
-    /// Anywhere in the area, aligned to the request size.
-    Random,
-    /// This many sectors after the last one.
-    Strided(u64),
+/// Submissions between two looks at the outside.
+const BATCH: u64 = 1024;
+
+/// How to run.
+pub struct LoopOptions<'a> {
+    /// Set from outside to stop early; the result is marked as interrupted.
+    pub stop: &'a AtomicBool,
+    /// Called now and then with the number of requests submitted.
+    pub progress: &'a mut dyn FnMut(u64),
+    /// Name of the workload for the labels.
+    pub name: &'a str,
 }
 
-/// One job.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// Where requests start.
-    pub pattern: Pattern,
-    /// Sectors of each request, at least 1.
-    pub sectors: u32,
-    /// Share of reads, 0 to 1.
-    pub read_share: f64,
-    /// Requests in flight, at least 1.
-    pub depth: u32,
-    /// Time between a completion and the request that replaces it.
-    pub think_time: Ns,
-    /// First sector of its area.
-    pub area_start: Lsn,
-    /// Sectors of its area.
-    pub area_sectors: u64,
-    /// Requests to issue in all.
-    pub requests: u64,
-}
-
-impl Job {
-    /// Checks what types cannot.
-    ///
-    /// # Errors
-    /// The field, what was found, what is allowed.
-    pub fn check(&self) -> Result<(), SimError> {
-        let refuse = |key: &str, found: String, allowed: &str| {
-            Err(SimError::Option { key: format!("job {key}"), found, allowed: allowed.into() })
-        };
-        let longest = Ns(1 << 60);
-        if self.sectors == 0 {
-            return refuse("sectors", "0".into(), "1 or more");
-        }
-        if !(0.0..=1.0).contains(&self.read_share) {
-            return refuse("read_share", self.read_share.to_string(), "0 to 1");
-        }
-        if self.depth == 0 {
-            return refuse("depth", "0".into(), "1 or more");
-        }
-        if self.think_time > longest {
-            return refuse("think_time", self.think_time.to_string(), "up to 36 years");
-        }
-        if self.area_sectors < u64::from(self.sectors) {
-            return refuse(
-                "area_sectors",
-                self.area_sectors.to_string(),
-                "at least the sectors of one request",
-            );
-        }
-        match self.pattern {
-            Pattern::Strided(stride) if stride == 0 || stride > self.area_sectors => {
-                refuse("stride", stride.to_string(), "1 sector to the whole area")
-            }
-            _ => Ok(()),
-        }
-    }
-}
-
-struct Running<'a> {
-    job: &'a Job,
-    issued: u64,
-    next: u64,
-    random: Generator,
-}
-
-impl Running<'_> {
-    fn request(&mut self, arrival: Ns, process: u32) -> Request {
-        let job = self.job;
-        let size = u64::from(job.sectors);
-        let places = (job.area_sectors / size).max(1);
-        let offset = match job.pattern {
-            Pattern::Random => self.random.random_range(0..places) * size,
-            Pattern::Sequential | Pattern::Strided(_) => self.next,
-        };
-        let step = if let Pattern::Strided(stride) = job.pattern { stride } else { size };
-        self.next += step;
-        if self.next + size > job.area_sectors {
-            self.next = 0;
-        }
-        self.issued += 1;
-        let read =
-            job.read_share >= 1.0 || (job.read_share > 0.0 && self.random.random::<f64>() < job.read_share);
-        let direction = if read { Direction::Read } else { Direction::Write };
-        Request { process, ..Request::new(arrival, Lsn(job.area_start.0 + offset), job.sectors, direction) }
-    }
-}
-
-/// Runs jobs to their end. Job `i` is process `i`. Returns all completions in order.
+/// Runs a workload on a device to its end and measures.
 ///
 /// # Errors
-/// As [`Simulator::submit`] and [`Simulator::advance`].
+/// A configuration that cannot be, a request that the device cannot take, free space exhausted.
 pub fn run<O: Observer>(
-    simulator: &mut Simulator<O>,
-    jobs: &[Job],
-    seed: u64,
-) -> Result<Vec<Completion>, SimError> {
-    jobs.iter().try_for_each(Job::check)?;
-    simulator.keep_completions();
-    let mut running: Vec<Running<'_>> = jobs
-        .iter()
-        .enumerate()
-        .map(|(index, job)| Running {
-            job,
-            issued: 0,
-            next: 0,
-            random: generator(seed, &format!("closed-loop job {index}")),
-        })
-        .collect();
-    let mut all = Vec::new();
-    // Requests to come, by time; ties in job order. A handful per job: a sorted list is enough.
-    let mut due: Vec<(Ns, u32)> = Vec::new();
-    for (index, job) in jobs.iter().enumerate() {
-        for _ in 0..u64::from(job.depth).min(job.requests) {
-            due.push((simulator.now(), index as u32));
+    config: &RunConfig,
+    workload: &mut dyn Workload,
+    observer: O,
+    options: &mut LoopOptions<'_>,
+) -> Result<(RunResult, O), SimError> {
+    let ramp = workload.ramp_time();
+    // Without a ramp everything is measured; with one, nothing until it is over.
+    let warm_up = if ramp == Ns::ZERO { 0 } else { u64::MAX };
+    let groups = Groups::new(workload.groups(), warm_up);
+    let mut simulator = Simulator::new(config, (measure::measuring(warm_up, None), (groups, observer)))?;
+    let mut before = (Counters::default(), 0);
+    let mut driver = Driver::new(workload);
+    let mut measured = ramp == Ns::ZERO;
+    let mut status = Status::Complete;
+    let mut looked = 0;
+    loop {
+        if !measured && driver.now >= ramp {
+            measured = true;
+            before = (simulator.scheduler_counters(), operations(&*driver.workload));
+            let first = simulator.submitted();
+            let observer = simulator.observer_mut();
+            measure::start_after(&mut observer.0, first);
+            observer.1.0.start_after(first);
+        }
+        if !driver.step(&mut simulator)? {
+            break;
+        }
+        if simulator.submitted() >= looked + BATCH {
+            looked = simulator.submitted();
+            (options.progress)(looked);
+            if options.stop.load(Ordering::Relaxed) {
+                status = Status::Interrupted;
+                break;
+            }
         }
     }
-    loop {
-        due.sort_unstable_by(|a, b| b.cmp(a));
-        let arrival = due.last().map_or(Ns::MAX, |&(at, _)| at);
-        let next = simulator.next_event();
-        if arrival == Ns::MAX && next == Ns::MAX {
-            return if simulator.pending() == 0 { Ok(all) } else { simulator.drain().map(|()| all) };
+    simulator.finish_requests()?;
+    (options.progress)(simulator.submitted());
+    let counters = simulator.scheduler_counters().since(&before.0);
+    let mut result = measure::summarise(config, &simulator, &counters, options.name, status)?;
+    let count = workload.operations().map(|(what, count)| (what, count - before.1));
+    result.closed_loop = Some(simulator.observer().1.0.metrics(result.metrics.duration_ns, count));
+    // What collections leave behind is not measured, but it is checked.
+    simulator.drain()?;
+    Ok((result, simulator.into_observer().1.1))
+}
+
+fn operations(workload: &dyn Workload) -> u64 {
+    workload.operations().map_or(0, |(_, count)| count)
+}
+
+/// Lets a workload's processes act on a simulator.
+pub struct Driver<'a> {
+    workload: &'a mut dyn Workload,
+    /// The simulator's clock stands between events; this one does not.
+    now: Ns,
+    /// When processes want to be asked, the earliest on top; ties by process. Entries that `wake_at` does not confirm are stale.
+    due: BinaryHeap<Reverse<(Ns, u32)>>,
+    wake_at: Vec<Ns>,
+    is_done: Vec<bool>,
+    running: u32,
+    /// Issued requests for which the I/O queue has no room. They wait outside, and that wait counts.
+    outside: VecDeque<Request>,
+    completions: Vec<Completion>,
+}
+
+impl<'a> Driver<'a> {
+    /// All processes are to be asked at the beginning.
+    pub fn new(workload: &'a mut dyn Workload) -> Driver<'a> {
+        let processes: u32 = workload.groups().iter().map(|group| group.processes).sum();
+        Driver {
+            workload,
+            now: Ns::ZERO,
+            due: (0..processes).map(|process| Reverse((Ns::ZERO, process))).collect(),
+            wake_at: vec![Ns::ZERO; processes as usize],
+            is_done: vec![false; processes as usize],
+            running: processes,
+            outside: VecDeque::new(),
+            completions: Vec::new(),
         }
-        if simulator.has_room() && arrival != Ns::MAX && (arrival < next || arrival <= simulator.now()) {
-            let (at, job) = due.pop().expect("an arrival is due");
-            let request = running[job as usize].request(at, job);
+    }
+
+    /// Lets the processes act that are due now, then lets time pass until the next thing happens. False when all processes
+    /// are done and their requests are in the queue, or complete.
+    ///
+    /// # Errors
+    /// As [`Simulator::submit`] and [`Simulator::advance`]; a workload all of whose processes wait for one another.
+    pub fn step<O: Observer>(&mut self, simulator: &mut Simulator<O>) -> Result<bool, SimError> {
+        simulator.keep_completions();
+        while let Some(&Reverse((at, process))) = self.due.peek() {
+            if at > self.now {
+                break;
+            }
+            self.due.pop();
+            if self.wake_at[process as usize] == at {
+                self.ask(simulator, process)?;
+            }
+        }
+        while simulator.has_room()
+            && let Some(request) = self.outside.pop_front()
+        {
             simulator.submit(&request)?;
-        } else {
-            simulator.advance(next.min(if simulator.has_room() { arrival } else { Ns::MAX }))?;
         }
-        let before = all.len();
-        simulator.take_completions(&mut all);
-        for completion in &all[before..] {
-            let index = completion.request.process as usize;
-            let promised = due.iter().filter(|&&(_, job)| job as usize == index).count() as u64;
-            if running[index].issued + promised < running[index].job.requests {
-                due.push((completion.completed + running[index].job.think_time, index as u32));
+        if self.running == 0 && self.outside.is_empty() {
+            return Ok(false);
+        }
+        let due = self.due.peek().map_or(Ns::MAX, |&Reverse((at, _))| at);
+        let next = simulator.next_event();
+        if next.min(due) == Ns::MAX {
+            simulator.drain()?;
+            let message = "the workload's processes all wait, and nothing is under way".to_owned();
+            return Err(SimError::Source(message));
+        }
+        if due < next {
+            self.now = due;
+        } else {
+            simulator.advance(next)?;
+            self.now = next;
+            self.tell(simulator);
+        }
+        Ok(true)
+    }
+
+    /// Tells processes what completed; those and the ones that they wake are due now.
+    fn tell<O: Observer>(&mut self, simulator: &mut Simulator<O>) {
+        let mut completions = std::mem::take(&mut self.completions);
+        simulator.take_completions(&mut completions);
+        for completion in completions.drain(..) {
+            let process = completion.request.process - 1;
+            self.workload.completed(process, &completion.request, completion.completed);
+            self.wake(process);
+            self.wake_others();
+        }
+        self.completions = completions;
+    }
+
+    fn wake(&mut self, process: u32) {
+        // Several completions at one instant ask once.
+        if self.wake_at[process as usize] != self.now && !self.is_done[process as usize] {
+            self.wake_at[process as usize] = self.now;
+            self.due.push(Reverse((self.now, process)));
+        }
+    }
+
+    fn wake_others(&mut self) {
+        while let Some(process) = self.workload.take_woken() {
+            self.wake(process);
+        }
+    }
+
+    /// Carries out what a process does, until it waits.
+    fn ask<O: Observer>(&mut self, simulator: &mut Simulator<O>, process: u32) -> Result<(), SimError> {
+        let now = self.now;
+        self.wake_at[process as usize] = Ns::MAX;
+        loop {
+            let step = self.workload.next(process, now);
+            self.wake_others();
+            match step {
+                Step::Submit(io) => {
+                    let request = io.request(now, process);
+                    if self.outside.is_empty() && simulator.has_room() {
+                        simulator.submit(&request)?;
+                    } else {
+                        simulator.check(&request)?;
+                        self.outside.push_back(request);
+                    }
+                }
+                Step::WaitUntil(at) if at <= now => {}
+                Step::WaitUntil(at) => {
+                    self.wake_at[process as usize] = at;
+                    self.due.push(Reverse((at, process)));
+                    return Ok(());
+                }
+                Step::Wait => return Ok(()),
+                Step::Done => {
+                    if !std::mem::replace(&mut self.is_done[process as usize], true) {
+                        self.running -= 1;
+                    }
+                    return Ok(());
+                }
             }
         }
     }

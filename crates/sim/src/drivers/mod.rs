@@ -1,4 +1,5 @@
 //! Who owns time: drivers of the engine.
 
 pub mod closed_loop;
+mod measure;
 pub mod replay;

@@ -1,18 +1,16 @@
 //! Open loop: requests arrive when a trace says, whatever the device does. What the queue cannot take waits outside, unread,
 //! so that a replay needs no memory for its backlog.
 
+use super::measure::{self, Measuring};
 use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
 use crate::gc;
-use crate::host_sched::{Counters, WRITE_BATCHES, WRITE_BATCHES_PROMOTED};
+use crate::host_sched::Counters;
 use crate::observers::Observer;
-use crate::observers::collections::CollectionMetrics;
-use crate::observers::metrics::MetricsObserver;
 use crate::observers::recovery::Recovery;
-use crate::results::{Labels, PowerLoss, RunResult, Status};
+use crate::results::{PowerLoss, RunResult, Status};
 use planewise_model::{Ns, Request};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Requests taken from the source at a time.
@@ -60,9 +58,6 @@ pub enum PowerCut {
     After(u64),
 }
 
-/// What the driver itself watches: requests, collections, and the flash where power is to be lost.
-type Measuring = (MetricsObserver, (CollectionMetrics, Option<Recovery>));
-
 /// Replays a source on a device and measures.
 ///
 /// # Errors
@@ -82,9 +77,7 @@ pub fn replay<O: Observer>(
         });
     }
     let recovery = options.power_cut.map(|_| Recovery::new());
-    let measuring =
-        (MetricsObserver::new(options.warm_up), (CollectionMetrics::new(options.warm_up), recovery));
-    let mut simulator = Simulator::new(config, (measuring, observer))?;
+    let mut simulator = Simulator::new(config, (measure::measuring(options.warm_up, recovery), observer))?;
     let mut batch = Vec::with_capacity(BATCH);
     let mut status = Status::Complete;
     let mut counters_before = Counters::default();
@@ -126,7 +119,7 @@ pub fn replay<O: Observer>(
         }
     };
     let counters = simulator.scheduler_counters().since(&counters_before);
-    let mut result = summarise(config, &simulator, &counters, options.trace, status)?;
+    let mut result = measure::summarise(config, &simulator, &counters, options.trace, status)?;
     result.metrics.gc.power_loss = power_loss;
     if power_loss.is_none() {
         // What collections leave behind is not measured, but it is checked.
@@ -183,44 +176,4 @@ fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request, cut_at: 
         simulator.advance(next)?;
     }
     simulator.submit(request)
-}
-
-fn summarise<O: Observer>(
-    config: &RunConfig,
-    simulator: &Simulator<(Measuring, O)>,
-    counters: &Counters,
-    trace: &str,
-    status: Status,
-) -> Result<RunResult, SimError> {
-    let batches = (counters.get(WRITE_BATCHES_PROMOTED), counters.get(WRITE_BATCHES));
-    let (metrics, (collections, _)) = &simulator.observer().0;
-    let gc = collections.metrics(simulator.now(), simulator.wear(), |pages| simulator.flush_time(pages));
-    let metrics = metrics.metrics(simulator.now(), batches, gc);
-    let translation = &config.profile.translation;
-    Ok(RunResult {
-        labels: Labels {
-            scheduler: config.scheduler.clone(),
-            level: config.level.to_string(),
-            allocation: translation.allocation.clone(),
-            gc: config.profile.collection.scheme.clone(),
-            victims: config.profile.collection.victims.clone(),
-            buffer_pages: config.profile.collection.buffer_pages,
-            gc_threshold: config.profile.collection.threshold,
-            hot_cold_separation: config.profile.collection.hot_cold_separation,
-            wear: translation.wear_levelling.clone(),
-            condition: config.condition.to_string(),
-            flash_scheduler: config.profile.interface.flash_scheduler.clone(),
-            device: config.profile.name.clone(),
-            trace: trace.to_owned(),
-            command_queue: config.profile.interface.command_queue.clone(),
-            queue_length: config.queue_length,
-            merging: config.merging.to_string(),
-            seed: config.seed,
-        },
-        metrics,
-        tunables: config.tunable_values()?.to_text(),
-        scheduler_counters: counters.clone().into_map(),
-        status,
-        invariants: BTreeMap::new(),
-    })
 }

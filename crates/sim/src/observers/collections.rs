@@ -104,6 +104,11 @@ impl CollectionMetrics {
         }
     }
 
+    /// Measures from the request with this number on.
+    pub(crate) fn start_after(&mut self, first: u64) {
+        self.warm_up = first;
+    }
+
     /// Sums the integrals up to now: before anything that they depend on changes.
     #[inline]
     fn pass_time(&mut self, now: Ns) {

@@ -36,7 +36,7 @@ impl Times {
         self.max = self.max.max(time.0);
     }
 
-    fn add(&mut self, other: &Times) {
+    pub(super) fn add(&mut self, other: &Times) {
         self.histogram.add(&other.histogram).expect("histograms of one shape");
         self.sum += other.sum;
         self.squares += other.squares;
@@ -253,6 +253,11 @@ impl MetricsObserver {
             direction_switches: 0,
             processes: Processes::default(),
         }
+    }
+
+    /// Measures from the request with this number on.
+    pub(crate) fn start_after(&mut self, first: u64) {
+        self.warm_up = first;
     }
 
     /// Time in which requests were pending, up to now.

@@ -5,9 +5,13 @@ use planewise_model::profile::{
     AdvancedCommands, Collection, Interface, PageLatency, Profile, StreamRule, Timing, Translation,
 };
 use planewise_model::{Direction, Geometry, Lsn, Ns, Request};
-use planewise_sim::observers::Completion;
+use planewise_sim::drivers::closed_loop::Driver;
+use planewise_sim::host::Slot;
 use planewise_sim::observers::invariants::Invariants;
+use planewise_sim::observers::{Completion, Observer};
 use planewise_sim::{RunConfig, SimError, Simulator};
+use planewise_workload::Workload;
+use planewise_workload::jobs::JobFile;
 
 /// tPROG 600 us, tR 30 us, tBERS 3 ms, 10 ns a byte, no command cycles: Table I of the GC paper.
 pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
@@ -101,4 +105,34 @@ pub fn run(config: &RunConfig, requests: &[Request]) -> Result<Vec<Completion>, 
 /// When the last request completes.
 pub fn makespan(config: &RunConfig, requests: &[Request]) -> Ns {
     run(config, requests).unwrap().iter().map(|completion| completion.completed).max().unwrap()
+}
+
+/// Keeps every completion.
+#[derive(Default)]
+pub struct Kept(pub Vec<Completion>);
+
+impl Observer for Kept {
+    fn complete(&mut self, _slot: Slot, completion: &Completion) {
+        self.0.push(*completion);
+    }
+}
+
+/// Drives a workload to its end with invariants checked, and returns all completions in order.
+pub fn drive(config: &RunConfig, workload: &mut dyn Workload) -> Result<Vec<Completion>, SimError> {
+    let mut simulator = Simulator::new(config, (Invariants::new(), Kept::default()))?;
+    let mut driver = Driver::new(workload);
+    while driver.step(&mut simulator)? {}
+    simulator.finish_requests()?;
+    simulator.drain()?;
+    simulator.audit().expect("consistent tables");
+    let (invariants, kept) = simulator.into_observer();
+    invariants.report().expect("no invariant is violated");
+    Ok(kept.0)
+}
+
+/// Runs the jobs of a job file.
+pub fn closed(config: &RunConfig, jobs: &str) -> Vec<Completion> {
+    let device_bytes = Simulator::new(config, ()).unwrap().user_sectors() * 512;
+    let mut workload = JobFile::parse(jobs, "test").unwrap().build(device_bytes, 7).unwrap();
+    drive(config, &mut workload).unwrap()
 }

@@ -1,0 +1,161 @@
+//! `planewise bench`: closed-loop workloads.
+
+use super::simulate::{self, Job};
+use crate::arguments::BenchArguments;
+use crate::execute::Input;
+use crate::failure::Failure;
+use crate::plan::{Plan, RUNS_MAX};
+use planewise_sim::results::TraceSetup;
+use planewise_workload::Definition;
+use planewise_workload::jobs::JobFile;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+
+/// Runs the command.
+///
+/// # Errors
+/// A workload or an option that is wrong, and all of [`simulate::simulate`].
+pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Failure> {
+    let mut workload = find(arguments)?;
+    for (key, value) in &arguments.job_options.0 {
+        workload.definition.set(key, value)?;
+    }
+    for text in &arguments.set {
+        let (key, value) = assignment("set", text)?;
+        workload.definition.set(key, value)?;
+    }
+    let device = device(arguments, &workload.definition)?;
+    let mut plan = Plan::new(&arguments.axes.0, true, &device, &arguments.common)?;
+    let variations = variations(&arguments.vary, &workload.definition)?;
+    let each = vary(&mut plan, &variations)?;
+    plan.options.extend(options(arguments, &device));
+    let text = workload.definition.to_toml();
+    let job = Job {
+        command: "bench",
+        plan: &plan,
+        input: Input::Workloads { name: &workload.name, each: &each },
+        trace: TraceSetup {
+            name: workload.name.clone(),
+            source: workload.source,
+            format: "workload".to_owned(),
+            hash: blake3::hash(text.as_bytes()).to_hex().to_string(),
+        },
+        warm_up: 0,
+        common: &arguments.common,
+        timeline: None,
+        table: planewise_report::comparison,
+    };
+    simulate::simulate(job, stop)
+}
+
+/// A workload that was found.
+struct Found {
+    name: String,
+    source: String,
+    definition: Definition,
+}
+
+fn find(arguments: &BenchArguments) -> Result<Found, Failure> {
+    let Some(text) = arguments.file.as_ref().or(arguments.workload.as_ref()) else {
+        let named = arguments.job_options.0.iter().find(|(key, _)| *key == "name");
+        let name = named.map_or("job", |(_, name)| name.as_str());
+        let definition = Definition::Jobs(JobFile::single(name));
+        return Ok(Found { name: name.to_owned(), source: "command line".to_owned(), definition });
+    };
+    let content = std::fs::read_to_string(text)
+        .map_err(|error| Failure::usage(format!("{text}: {error}; allowed: a job file")))?;
+    let definition = Definition::Jobs(JobFile::parse(&content, text)?);
+    let name = Path::new(text).file_stem().map_or(text.clone(), |stem| stem.to_string_lossy().into_owned());
+    Ok(Found { name, source: text.clone(), definition })
+}
+
+/// The profile of the target, from the command line or the job file.
+fn device(arguments: &BenchArguments, definition: &Definition) -> Result<String, Failure> {
+    match (&arguments.target, definition.profile()) {
+        (Some(target), _) => target.strip_prefix("sim:").filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
+            Failure::usage(format!("--target: found '{target}'; allowed: sim:PROFILE, such as sim:piq-128g (only simulated devices are supported)"))
+        }),
+        (None, Some(profile)) => Ok(profile.to_owned()),
+        (None, None) => Err(Failure::usage(
+            "--target: not given; allowed: sim:PROFILE, such as sim:piq-128g, or [target] with a profile in the job file",
+        )),
+    }
+}
+
+fn assignment<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), Failure> {
+    text.split_once('=')
+        .map(|(key, value)| (key.trim(), value.trim()))
+        .filter(|(key, _)| !key.is_empty())
+        .ok_or_else(|| Failure::usage(format!("--{option}: found '{text}'; allowed: KEY=VALUE")))
+}
+
+/// A variation of a workload: what was varied, and the result.
+type Variation = (BTreeMap<String, String>, Definition);
+
+/// All combinations; the last option varies fastest.
+fn variations(given: &[String], definition: &Definition) -> Result<Vec<Variation>, Failure> {
+    let mut all = vec![(BTreeMap::new(), definition.clone())];
+    for text in given {
+        let (key, values) = assignment("vary", text)?;
+        let values: Vec<&str> = values.split(',').map(str::trim).collect();
+        if all[0].0.contains_key(key) {
+            return Err(Failure::usage(format!(
+                "--vary: found {key} a second time; allowed: each option once"
+            )));
+        }
+        let mut product = Vec::with_capacity(all.len() * values.len());
+        for (varied, definition) in &all {
+            for (index, value) in values.iter().enumerate() {
+                if values[..index].contains(value) {
+                    return Err(Failure::usage(format!(
+                        "--vary {key}: found '{value}' a second time; allowed: each value once"
+                    )));
+                }
+                let (mut varied, mut definition) = (varied.clone(), definition.clone());
+                definition.set(key, value)?;
+                varied.insert(key.to_owned(), (*value).to_owned());
+                product.push((varied, definition));
+            }
+        }
+        if product.len() > RUNS_MAX {
+            return Err(Failure::usage(format!(
+                "--vary: found more than {RUNS_MAX} runs; allowed: up to that"
+            )));
+        }
+        all = product;
+    }
+    Ok(all)
+}
+
+/// Runs each variation under each configuration of the plan, configurations varying fastest; returns the workload of each run.
+fn vary(plan: &mut Plan, variations: &[Variation]) -> Result<Vec<Definition>, Failure> {
+    let runs = plan.configs.len() * variations.len();
+    if runs > RUNS_MAX {
+        return Err(Failure::usage(format!("bench: found lists of {runs} runs; allowed: up to {RUNS_MAX}")));
+    }
+    let (configs, names) = (std::mem::take(&mut plan.configs), std::mem::take(&mut plan.names));
+    let mut each = Vec::with_capacity(runs);
+    for (varied, definition) in variations {
+        let words: Vec<String> = varied.iter().map(|(key, value)| format!("{key} {value}")).collect();
+        for (config, name) in configs.iter().zip(&names) {
+            plan.configs.push(config.clone());
+            plan.names.push([std::slice::from_ref(name), &words].concat().join(", "));
+            plan.varied.push(varied.clone());
+            each.push(definition.clone());
+        }
+    }
+    Ok(each)
+}
+
+fn options(arguments: &BenchArguments, device: &str) -> BTreeMap<String, String> {
+    let workload = arguments.file.as_ref().or(arguments.workload.as_ref()).cloned().unwrap_or_default();
+    let own = [
+        ("target", format!("sim:{device}")),
+        ("workload", workload),
+        ("set", arguments.set.join(";")),
+        ("vary", arguments.vary.join(";")),
+    ];
+    let jobs = arguments.job_options.0.iter().map(|(key, value)| (*key, value.clone()));
+    own.into_iter().chain(jobs).map(|(key, value)| (key.to_owned(), value)).collect()
+}

@@ -1,0 +1,240 @@
+//! The processes of jobs at work.
+
+use super::check::{Job, Share, Sizes};
+use super::offsets::{Places, happens};
+use crate::{Group, Io, Step, Workload};
+use planewise_model::rng::{Generator, generator};
+use planewise_model::{Direction, Lsn, Ns, Request};
+use rand::RngExt;
+
+/// Jobs side by side or, behind a stonewall, one after another.
+pub struct Jobs {
+    groups: Vec<Group>,
+    jobs: Vec<Job>,
+    processes: Vec<Process>,
+    /// The stage that runs: jobs from one stonewall to the next.
+    stage: u32,
+    /// Processes by stage that are not done yet.
+    unfinished: Vec<u32>,
+    woken: Vec<u32>,
+}
+
+struct Process {
+    job: u32,
+    stage: u32,
+    random: Generator,
+    places: Places,
+    /// First byte of its area.
+    area: u64,
+    /// When it started; it has not before.
+    started: Option<Ns>,
+    in_flight: u32,
+    issued: u64,
+    issued_bytes: u64,
+    /// Bytes and requests issued by direction, for rates.
+    by_direction: [(u64, u64); 2],
+    /// Offset behind the last request of each direction.
+    behind: [u64; 2],
+    /// Requests still to come one behind the other before the next random offset.
+    run_left: u64,
+    /// Completions since the last pause, and when the pause ends.
+    completed: u64,
+    think_until: Ns,
+    /// A direction that was drawn and waits for its rate.
+    drawn: Option<Direction>,
+    done: bool,
+}
+
+impl Jobs {
+    /// The processes of jobs, with a seed of the run.
+    pub fn new(jobs: Vec<Job>, seed: u64) -> Jobs {
+        let mut processes = Vec::new();
+        let mut unfinished = vec![0];
+        for (index, job) in jobs.iter().enumerate() {
+            if job.stonewall && index > 0 {
+                unfinished.push(0);
+            }
+            let stage = unfinished.len() - 1;
+            unfinished[stage] += job.processes;
+            for clone in 0..job.processes {
+                let purpose = format!("job {index} process {clone} of randseed {}", job.seed);
+                let mut random = generator(seed, &purpose);
+                let count = (job.size - u64::from(job.smallest())) / u64::from(job.align) + 1;
+                processes.push(Process {
+                    job: index as u32,
+                    stage: stage as u32,
+                    places: Places::new(count, job.distribution, job.each_once, job.seed, &mut random),
+                    random,
+                    area: job.offset + u64::from(clone) * job.offset_increment,
+                    started: None,
+                    in_flight: 0,
+                    issued: 0,
+                    issued_bytes: 0,
+                    by_direction: [(0, 0); 2],
+                    behind: [0; 2],
+                    run_left: 0,
+                    completed: 0,
+                    think_until: Ns::ZERO,
+                    drawn: None,
+                    done: false,
+                });
+            }
+        }
+        let group = |job: &Job| Group { name: job.name.clone(), processes: job.processes, background: false };
+        let groups = jobs.iter().map(group).collect();
+        Jobs { groups, jobs, processes, stage: 0, unfinished, woken: Vec::new() }
+    }
+
+    /// A process has nothing more to do; behind the last one of a stage the next stage starts.
+    fn finish(&mut self, process: u32) -> Step {
+        let this = &mut self.processes[process as usize];
+        if !std::mem::replace(&mut this.done, true) {
+            let stage = self.stage as usize;
+            self.unfinished[stage] -= 1;
+            if self.unfinished[stage] == 0 && stage + 1 < self.unfinished.len() {
+                self.stage += 1;
+                let next = self.processes.iter().enumerate().filter(|(_, other)| other.stage == self.stage);
+                // Taken from the end: the first process comes first.
+                self.woken.extend(next.map(|(index, _)| index as u32).rev());
+            }
+        }
+        Step::Done
+    }
+}
+
+impl Workload for Jobs {
+    fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    fn next(&mut self, process: u32, now: Ns) -> Step {
+        let this = &mut self.processes[process as usize];
+        if this.stage > self.stage {
+            return Step::Wait;
+        }
+        let job = &self.jobs[this.job as usize];
+        let begin = *this.started.get_or_insert(now) + job.delay;
+        if now < begin {
+            return Step::WaitUntil(begin);
+        }
+        let over = job.runtime.is_some_and(|runtime| now >= begin + job.ramp_time + runtime);
+        if over || this.issued >= job.requests || this.issued_bytes >= job.bytes {
+            // What is in flight belongs to the job: those behind a stonewall wait for it.
+            return if this.in_flight > 0 { Step::Wait } else { self.finish(process) };
+        }
+        if this.in_flight >= job.depth {
+            return Step::Wait;
+        }
+        if now < this.think_until {
+            return Step::WaitUntil(this.think_until);
+        }
+        let direction = this.direction(job);
+        let at = begin + this.pace(job, direction);
+        if now < at {
+            this.drawn = Some(direction);
+            return Step::WaitUntil(at);
+        }
+        Step::Submit(this.io(job, direction))
+    }
+
+    fn completed(&mut self, process: u32, _request: &Request, now: Ns) {
+        let this = &mut self.processes[process as usize];
+        let (pause, every) = self.jobs[this.job as usize].think;
+        this.in_flight -= 1;
+        this.completed += 1;
+        if pause > Ns::ZERO && this.completed == every {
+            this.completed = 0;
+            this.think_until = now + pause;
+        }
+    }
+
+    fn take_woken(&mut self) -> Option<u32> {
+        self.woken.pop()
+    }
+
+    fn ramp_time(&self) -> Ns {
+        self.jobs.iter().map(|job| job.ramp_time).max().unwrap_or(Ns::ZERO)
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        let each = |job: &Job| {
+            let Sizes::Fixed(size) = job.sizes[0] else { return None };
+            let by_bytes = job.bytes.div_ceil(u64::from(size));
+            let of_one = if job.runtime.is_some() { u64::MAX } else { job.requests.min(by_bytes) };
+            of_one.checked_mul(u64::from(job.processes)).filter(|total| *total < u64::MAX)
+        };
+        self.jobs.iter().try_fold(0u64, |total, job| total.checked_add(each(job)?))
+    }
+}
+
+impl Process {
+    fn direction(&mut self, job: &Job) -> Direction {
+        match (self.drawn.take(), job.share) {
+            (Some(drawn), _) => drawn,
+            (None, Share::Only(direction)) => direction,
+            (None, Share::Reads(percent)) if happens(percent, &mut self.random) => Direction::Read,
+            (None, Share::Reads(_)) => Direction::Write,
+        }
+    }
+
+    /// Time since the start before which the rates allow no further request of a direction.
+    fn pace(&self, job: &Job, direction: Direction) -> Ns {
+        let (bytes, requests) = self.by_direction[direction.index()];
+        let after = |amount: u64, rate: Option<u64>| {
+            rate.map_or(0, |rate| (u128::from(amount) * 1_000_000_000 / u128::from(rate)) as u64)
+        };
+        let (byte_rate, request_rate) = job.rates[direction.index()];
+        Ns(after(bytes, byte_rate).max(after(requests, request_rate)))
+    }
+
+    fn io(&mut self, job: &Job, direction: Direction) -> Io {
+        let size = u64::from(self.size(&job.sizes[direction.index()]));
+        let offset = self.offset(job, direction, size);
+        self.behind[direction.index()] = offset + size;
+        self.in_flight += 1;
+        self.issued += 1;
+        self.issued_bytes += size;
+        let (bytes, requests) = &mut self.by_direction[direction.index()];
+        (*bytes, *requests) = (*bytes + size, *requests + 1);
+        Io {
+            start: Lsn((self.area + offset) / 512),
+            sectors: (size / 512) as u32,
+            direction,
+            synchronous: direction == Direction::Read || job.synchronous_writes,
+        }
+    }
+
+    fn size(&mut self, sizes: &Sizes) -> u32 {
+        match sizes {
+            Sizes::Fixed(size) => *size,
+            Sizes::Range(low, high) => low * self.random.random_range(1..=high / low),
+            Sizes::Split(parts) => {
+                let share = self.random.random::<f64>() * 100.0;
+                parts.iter().find(|part| share < part.below).or(parts.last()).map_or(512, |part| part.size)
+            }
+        }
+    }
+
+    /// Offset in its area, in bytes.
+    fn offset(&mut self, job: &Job, direction: Direction, size: u64) -> u64 {
+        let last = job.size - size;
+        let next = self.behind[direction.index()];
+        if !job.random {
+            let next = if next == 0 { 0 } else { next + job.gap };
+            return if next <= last { next } else { 0 };
+        }
+        if self.run_left > 0 {
+            self.run_left -= 1;
+            if next <= last {
+                return next;
+            }
+        } else if !happens(job.percentage_random[direction.index()], &mut self.random) {
+            return if next <= last { next } else { 0 };
+        } else {
+            self.run_left = job.run - 1;
+        }
+        let place = self.places.next(&mut self.random) * u64::from(job.align);
+        // A request larger than the smallest may not fit behind the last places.
+        if place <= last { place } else { last / u64::from(job.align) * u64::from(job.align) }
+    }
+}
