@@ -16,10 +16,13 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error about one key; finds the line where the text sets it.
+    /// An error about one key, or `table.key` where several tables have keys of that name; finds the line where the text sets it.
     pub fn at_key(origin: &str, text: &str, key: &str, problem: &str) -> ConfigError {
-        let line =
-            text.lines().position(|line| line.split('=').next().is_some_and(|left| left.trim() == key));
+        let (table, name) = key.split_once('.').unwrap_or(("", key));
+        let header = format!("[{table}]");
+        let first = if table.is_empty() { Some(0) } else { text.lines().position(|l| l.trim() == header) };
+        let sets = |line: &str| line.split('=').next().is_some_and(|left| left.trim() == name);
+        let line = first.and_then(|first| Some(first + text.lines().skip(first).position(sets)?));
         ConfigError {
             origin: origin.to_owned(),
             line: line.map(|n| n + 1),

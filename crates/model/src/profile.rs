@@ -3,6 +3,10 @@
 //! A profile is data: the same file describes a published device, a probed drive or a what-if. Policies are named here
 //! and looked up by the simulator, so that this crate stays free of behaviour.
 
+mod controller;
+
+pub use controller::{Link, Processor, ReadAhead, Regions, WriteBuffer};
+
 use crate::config::{self, ConfigError};
 use crate::geometry::Geometry;
 use crate::names;
@@ -32,7 +36,25 @@ pub struct Profile {
     pub collection: Collection,
     /// The device's interface to the host.
     pub interface: Interface,
+    /// The link to the host; none: commands and data cross in no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<Link>,
+    /// The controller's processor; none: it takes no time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor: Option<Processor>,
+    /// Regions of the logical space with a limit of their own; none: there is no such limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regions: Option<Regions>,
+    /// The write buffer; none: a write waits for its programs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_buffer: Option<WriteBuffer>,
+    /// Read-ahead; none: every read waits for its array reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<ReadAhead>,
 }
+
+/// What is wrong with a profile: the key, and what was found and is allowed.
+type Problem = (&'static str, String);
 
 /// A latency that may depend on the page type inside a block: one number, or one per type (LSB, MSB for MLC;
 /// LSB, CSB, MSB for TLC). Page `i` of a block is of type `i % types`.
@@ -77,6 +99,9 @@ pub struct Timing {
     pub erase_ns: u64,
     /// Channel time to move one byte, **pico**seconds: 10000 is the 10 ns a byte of the GC paper, 833 an ONFI 1200 MT/s bus.
     pub transfer_ps_per_byte: u64,
+    /// A read moves the whole page over the channel, whatever part of it was asked for: error correction covers the page as a whole.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub whole_page_reads: bool,
 }
 
 impl Timing {
@@ -266,7 +291,30 @@ impl Profile {
                 ),
             ));
         }
-        self.check_collection()
+        self.check_collection()?;
+        self.check_controller()
+    }
+
+    fn check_controller(&self) -> Result<(), Problem> {
+        self.link.map_or(Ok(()), |link| link.check())?;
+        self.processor.map_or(Ok(()), |processor| processor.check())?;
+        self.regions.map_or(Ok(()), |regions| regions.check())?;
+        self.write_buffer.map_or(Ok(()), |buffer| buffer.check())?;
+        self.read_ahead.map_or(Ok(()), |read_ahead| read_ahead.check())?;
+        if self.has_controller() && self.interface.command_queue == "blocking" {
+            let found = "found 'blocking'; allowed with a link, processor, regions, write_buffer or read_ahead: ncq:D, as a command is on its way before any unit is taken";
+            return Err(("command_queue", found.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Whether anything but the flash takes time, or holds data.
+    pub fn has_controller(&self) -> bool {
+        self.link.is_some()
+            || self.processor.is_some()
+            || self.regions.is_some()
+            || self.write_buffer.is_some()
+            || self.read_ahead.is_some()
     }
 
     fn check_collection(&self) -> Result<(), (&'static str, String)> {
@@ -357,6 +405,7 @@ pub static EMBEDDED: &[(&str, &str)] = &[
     ("gc-128g", include_str!("../../../profiles/gc-128g.toml")),
     ("gc-64g", include_str!("../../../profiles/gc-64g.toml")),
     ("pass-60g", include_str!("../../../profiles/pass-60g.toml")),
+    ("ssd1", include_str!("../../../profiles/ssd1.toml")),
     ("ssd-s", include_str!("../../../profiles/ssd-s.toml")),
     ("ssd-m", include_str!("../../../profiles/ssd-m.toml")),
     ("tlc-nvme-1t", include_str!("../../../profiles/tlc-nvme-1t.toml")),

@@ -1,6 +1,7 @@
 //! The event queue: integer nanoseconds, ties in the order of scheduling.
 //!
-//! Each executor and each channel has at most one event pending, so the queue holds at most dies + channels entries. Time,
+//! Each executor, each channel, the host link and the processor have at most one event pending, so the queue holds at most dies +
+//! channels + 2 entries. Time,
 //! sequence and payload are packed in one 128-bit key: one comparison orders two events, and nothing is allocated.
 //!
 //! Delays take few values (a transfer, an array read, a program, an erase), and events of the same delay are scheduled in the
@@ -18,9 +19,15 @@ pub(crate) enum Event {
     Executor(u32),
     /// A channel with waiters becomes free.
     Channel(u32),
+    /// The host link has carried a command or data.
+    Link,
+    /// The controller's processor is through with a task.
+    Processor,
 }
 
 const CHANNEL_FLAG: u32 = 1 << 31;
+const LINK: u32 = 1 << 30;
+const PROCESSOR: u32 = LINK | 1;
 
 const LANES: usize = 6;
 const NONE: u128 = u128::MAX;
@@ -57,6 +64,8 @@ impl EventQueue {
         let payload = match event {
             Event::Executor(index) => index,
             Event::Channel(index) => index | CHANNEL_FLAG,
+            Event::Link => LINK,
+            Event::Processor => PROCESSOR,
         };
         // The sequence wraps after 4 billion events; it only has to order the few hundred that are pending together, and a
         // wrap can at worst swap two events of the same nanosecond, the same way on every run.
@@ -104,10 +113,11 @@ impl EventQueue {
         }
         self.earliest = (0..=LANES).min_by_key(|&place| self.first[place]).unwrap_or(LANES);
         let payload = key as u32;
-        Some(if payload & CHANNEL_FLAG == 0 {
-            Event::Executor(payload)
-        } else {
-            Event::Channel(payload & !CHANNEL_FLAG)
+        Some(match payload {
+            0..LINK => Event::Executor(payload),
+            LINK => Event::Link,
+            PROCESSOR => Event::Processor,
+            _ => Event::Channel(payload & !CHANNEL_FLAG),
         })
     }
 }

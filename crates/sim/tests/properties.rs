@@ -57,7 +57,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         }
         let mut config = RunConfig::new(profile);
         config.scheduler = names.0.into();
-        if ["pass", "weave"].contains(&names.0) {
+        if ["pass"].contains(&names.0) {
             // These devices are smaller than a region by default.
             let bytes = (1 + numbers.3 % 40) * u64::from(config.profile.geometry.page_bytes);
             config.tunables.push(("region_size".into(), bytes.to_string()));

@@ -208,18 +208,23 @@ impl Device {
         &mut self,
         context: &mut Context<'_, O>,
     ) -> Result<(), SimError> {
-        // Kicks are served in the order given. Re-routing a read may kick another executor: hence the index.
-        let mut index = 0;
-        while index < self.kicks.len() {
-            let executor = self.kicks[index];
-            self.executors[executor as usize].kicked = false;
-            if self.executors[executor as usize].phase == Phase::Idle {
-                self.start_next(context, executor)?;
+        loop {
+            self.run_front(context);
+            if self.kicks.is_empty() {
+                return Ok(());
             }
-            index += 1;
+            // Kicks are served in the order given. Re-routing a read may kick another executor: hence the index.
+            let mut index = 0;
+            while index < self.kicks.len() {
+                let executor = self.kicks[index];
+                self.executors[executor as usize].kicked = false;
+                if self.executors[executor as usize].phase == Phase::Idle {
+                    self.start_next(context, executor)?;
+                }
+                index += 1;
+            }
+            self.kicks.clear();
         }
-        self.kicks.clear();
-        Ok(())
     }
 
     /// Handles an event of the device.
@@ -235,6 +240,14 @@ impl Device {
                 Ok(())
             }
             Event::Executor(executor) => self.phase_ended(context, executor),
+            Event::Link => {
+                self.carried();
+                Ok(())
+            }
+            Event::Processor => {
+                self.worked(context);
+                Ok(())
+            }
         }
     }
 
@@ -783,15 +796,12 @@ impl Device {
     /// Forgets a transaction; its request is complete with its last one.
     pub(super) fn close_transaction(&mut self, index: u32) {
         let slot = self.transactions[index].slot;
+        self.leave_list(index);
         self.transactions.remove(index);
-        progress_one(&mut self.progress[slot.index()].remaining, || self.finished.push(slot));
-    }
-}
-
-#[inline]
-fn progress_one(remaining: &mut u32, done: impl FnOnce()) {
-    *remaining -= 1;
-    if *remaining == 0 {
-        done();
+        let remaining = &mut self.progress[slot.index()].remaining;
+        *remaining -= 1;
+        if *remaining == 0 {
+            self.request_done(slot);
+        }
     }
 }

@@ -7,6 +7,7 @@
 //! | file | what |
 //! |---|---|
 //! | `mod.rs` | construction and admission of requests |
+//! | `front.rs` | host link, processor, lists of outstanding operations |
 //! | `execute.rs` | the phases of operations, and the channels |
 //! | `collect.rs` | one collection: its victim, its pages, its erase |
 //! | `buffered.rs` | pages in the valid page buffer: reads served, writes absorbed |
@@ -20,6 +21,7 @@ mod background;
 mod buffered;
 mod collect;
 mod execute;
+mod front;
 mod load;
 mod meetings;
 mod power;
@@ -37,6 +39,7 @@ use crate::host::Slot;
 use crate::observers::Observer;
 use crate::wear;
 use execute::{Channel, Executor};
+use front::Front;
 use load::Load;
 use planewise_model::location::PageRange;
 use planewise_model::profile::{AdvancedCommands, Profile, Timing};
@@ -113,6 +116,8 @@ pub(crate) struct Device {
     transactions: Transactions,
     progress: Vec<Progress>,
     load: Load,
+    front: Front,
+    whole_page_reads: bool,
     /// Executors that may be able to start something.
     kicks: Vec<u32>,
     /// Slots whose last transaction completed, to be taken by the host stack.
@@ -187,6 +192,8 @@ impl Device {
             transactions: Transactions::with_capacity(queue_length as usize * 8),
             progress: vec![Progress::default(); queue_length as usize],
             load,
+            front: Front::new(profile, executors, queue_length),
+            whole_page_reads: profile.timing.whole_page_reads,
             kicks: Vec::with_capacity(executors as usize),
             finished: Vec::with_capacity(queue_length as usize),
             stripe,
@@ -325,6 +332,21 @@ impl Device {
         if self.keeps_replicas && request.direction == Direction::Read {
             self.replicas.note_read(context.now, pages);
         }
+        if self.front.active {
+            self.front.accept(slot, request, pages);
+        } else {
+            self.take_in(context, slot, request, pages);
+        }
+    }
+
+    /// Looks up the pages of a request that has reached the firmware, and makes transactions of those that need the flash.
+    fn take_in<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        slot: Slot,
+        request: &Request,
+        pages: PageRange,
+    ) {
         let mut transactions = 0;
         let (start, end) = (request.start.0, request.end().0);
         for page in pages.first..pages.first + u64::from(pages.count) {
@@ -347,19 +369,25 @@ impl Device {
                 Direction::Write => self.write_transaction(context.now, slot, lpn, covered),
             };
             let index = self.transactions.insert(transaction);
-            self.enqueue(index);
-            if self.collecting + self.in_background > 0 {
-                let executor = self.load.executor_of(transaction.plane);
-                self.note_meeting(context, slot, executor);
-                if transaction.kind != Kind::Write {
-                    self.suspend_for_read(context, executor);
-                }
-            }
+            self.admit(context, index);
             transactions += 1;
         }
         self.progress[slot.index()].remaining = transactions;
         if transactions == 0 {
-            self.finished.push(slot);
+            self.request_done(slot);
+        }
+    }
+
+    /// Puts a transaction in line at its executor, and tells whom it finds there.
+    fn send_to_flash<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        self.enqueue(index);
+        if self.collecting + self.in_background > 0 {
+            let Transaction { plane, slot, kind, .. } = self.transactions[index];
+            let executor = self.load.executor_of(plane);
+            self.note_meeting(context, slot, executor);
+            if kind != Kind::Write {
+                self.suspend_for_read(context, executor);
+            }
         }
     }
 
@@ -388,6 +416,8 @@ impl Device {
         sectors: u32,
     ) -> Transaction {
         self.sequence += 1;
+        let whole = self.whole_page_reads && kind != Kind::Write;
+        let sectors = if whole { self.sectors_per_page } else { sectors };
         Transaction {
             queued: now,
             sequence: self.sequence,
@@ -396,6 +426,7 @@ impl Device {
             plane,
             sectors,
             next: transaction::NIL,
+            list: transaction::NIL,
             old: NONE,
             kind,
         }

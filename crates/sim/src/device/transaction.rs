@@ -35,6 +35,8 @@ pub(crate) struct Transaction {
     /// Sectors that cross the channel.
     pub(crate) sectors: u32,
     pub(crate) next: u32,
+    /// The list of outstanding operations that it is in, [`NIL`] for none.
+    pub(crate) list: u32,
     /// Of a write that is being programmed: where its page was before, which must stay readable until it is through.
     pub(crate) old: u32,
     pub(crate) kind: Kind,

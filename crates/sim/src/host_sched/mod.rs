@@ -20,6 +20,7 @@ mod separated;
 mod sorted;
 pub(crate) mod tree;
 mod tunables;
+mod weave;
 
 pub use tunables::{Tunable, TunableKind, TunableValues};
 
@@ -163,6 +164,7 @@ pub static SCHEDULERS: &[Entry] = &[
     piq::ENTRY,
     piq_plus::ENTRY,
     pass::ENTRY,
+    weave::ENTRY,
 ];
 
 /// Looks a scheduler up by name.

@@ -34,6 +34,7 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             program_ns: PageLatency::Uniform(600_000),
             erase_ns: 3_000_000,
             transfer_ps_per_byte: 10_000,
+            whole_page_reads: false,
         },
         advanced_commands: AdvancedCommands {
             die_interleave: true,
@@ -62,6 +63,11 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             suspend_ns: 20_000,
         },
         interface: Interface { command_queue: "ncq:4096".into(), flash_scheduler: "fcfs".into() },
+        link: None,
+        processor: None,
+        regions: None,
+        write_buffer: None,
+        read_ahead: None,
     }
 }
 

@@ -1,0 +1,243 @@
+//! The controller between host and flash: the link, the processor, and the lists of operations that it works off.
+//!
+//! A command crosses the link, with its data if it writes; then the processor decodes it; then its pages are looked up in the
+//! caches, or become transactions. Each transaction joins a list of outstanding operations: its region's, or its executor's where
+//! there are no regions. The processor takes the next operation of a list when the list's limit allows, which costs it a look at
+//! the entries of that list; then the transaction waits for its executor. When a read has all its pages, its data cross the link.
+//!
+//! A device without any of this has no front: requests become transactions at once, and complete with the last of them.
+//!
+//! Nothing here acts by itself: everything joins queues, and [`Device::run_front`] starts what can start at this instant.
+
+use super::transaction::{List, NIL};
+use super::{Context, Device};
+use crate::event::Event;
+use crate::host::Slot;
+use crate::observers::Observer;
+use planewise_model::location::PageRange;
+use planewise_model::profile::{Link, Processor, Profile};
+use planewise_model::{Direction, Lsn, Ns, Request};
+use std::collections::VecDeque;
+
+/// What the link carries.
+#[derive(Clone, Copy, Debug)]
+enum Carried {
+    /// A command, with its data if it writes.
+    Command(Slot),
+    /// What a read asked for.
+    Data(Slot),
+}
+
+/// What the processor does.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Task {
+    /// Takes a command in.
+    Command(Slot),
+    /// Starts a transaction, which is the next of its list.
+    Operation(u32),
+}
+
+/// A list of outstanding operations.
+#[derive(Clone, Copy, Debug)]
+struct Operations {
+    waiting: List,
+    /// Waiting, being started, or under way in the flash.
+    outstanding: u32,
+    under_way: u32,
+}
+
+/// One of a kind, working off a queue.
+#[derive(Debug)]
+struct Server<T> {
+    queue: VecDeque<T>,
+    current: Option<T>,
+}
+
+impl<T> Server<T> {
+    fn new(capacity: usize) -> Server<T> {
+        Server { queue: VecDeque::with_capacity(capacity), current: None }
+    }
+}
+
+pub(super) struct Front {
+    /// Whether the device has any part of it.
+    pub(super) active: bool,
+    link: Option<Link>,
+    processor: Option<Processor>,
+    /// Pages of a region; none: lists are those of the executors.
+    region_pages: Option<u64>,
+    under_way_most: u32,
+    /// By region, or by executor.
+    lists: Vec<Operations>,
+    carrying: Server<Carried>,
+    working: Server<Task>,
+    /// By slot of the I/O queue.
+    commands: Vec<(Request, PageRange)>,
+}
+
+impl Front {
+    pub(super) fn new(profile: &Profile, executors: u32, queue_length: u32) -> Front {
+        let active = profile.has_controller();
+        let region_pages = profile.regions.map(|regions| {
+            (u64::from(regions.mib) * (1 << 20)).div_ceil(u64::from(profile.geometry.page_bytes))
+        });
+        let lists = match region_pages {
+            _ if !active => 0,
+            Some(pages) => u64::from(profile.user_pages()).div_ceil(pages) as usize,
+            None => executors as usize,
+        };
+        let none = Operations { waiting: List::EMPTY, outstanding: 0, under_way: 0 };
+        let commands = if active { queue_length as usize } else { 0 };
+        let nothing = Request::new(Ns::ZERO, Lsn(0), 0, Direction::Read);
+        Front {
+            active,
+            link: profile.link,
+            processor: profile.processor,
+            region_pages,
+            under_way_most: profile.regions.map_or(u32::MAX, |regions| regions.operations),
+            lists: vec![none; lists],
+            carrying: Server::new(commands),
+            working: Server::new(commands * 4),
+            commands: vec![(nothing, PageRange { first: 0, count: 0 }); commands],
+        }
+    }
+
+    /// A command of the host is on its way.
+    pub(super) fn accept(&mut self, slot: Slot, request: &Request, pages: PageRange) {
+        self.commands[slot.index()] = (*request, pages);
+        if self.link.is_some() {
+            self.carrying.queue.push_back(Carried::Command(slot));
+        } else {
+            self.working.queue.push_back(Task::Command(slot));
+        }
+    }
+
+    /// The link time of what it carries.
+    fn carries(&self, link: &Link, what: Carried) -> Ns {
+        let data = |slot: Slot| link.transfer(u64::from(self.commands[slot.index()].0.sectors) * 512);
+        match what {
+            Carried::Command(slot) if self.commands[slot.index()].0.direction == Direction::Write => {
+                Ns(link.command_ns) + data(slot)
+            }
+            Carried::Command(_) => Ns(link.command_ns),
+            Carried::Data(slot) => data(slot),
+        }
+    }
+}
+
+impl Device {
+    /// Starts what the link and the processor can start now, until there is nothing left to start.
+    pub(super) fn run_front<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        if !self.front.active {
+            return;
+        }
+        self.start_carrying(context);
+        while self.front.working.current.is_none()
+            && let Some(task) = self.front.working.queue.pop_front()
+        {
+            let time = self.task_time(task);
+            if time == Ns::ZERO {
+                self.perform(context, task);
+            } else {
+                self.front.working.current = Some(task);
+                context.events.schedule(context.now + time, Event::Processor);
+            }
+        }
+        self.start_carrying(context);
+    }
+
+    fn start_carrying<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        if self.front.carrying.current.is_none()
+            && let Some(link) = self.front.link
+            && let Some(what) = self.front.carrying.queue.pop_front()
+        {
+            let time = self.front.carries(&link, what);
+            self.front.carrying.current = Some(what);
+            context.events.schedule(context.now + time, Event::Link);
+        }
+    }
+
+    /// The link has carried something over.
+    pub(super) fn carried(&mut self) {
+        match self.front.carrying.current.take().expect("the link was at work") {
+            Carried::Command(slot) => self.front.working.queue.push_back(Task::Command(slot)),
+            Carried::Data(slot) => self.finished.push(slot),
+        }
+    }
+
+    /// The processor is through with a task.
+    pub(super) fn worked<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        let task = self.front.working.current.take().expect("the processor was at work");
+        self.perform(context, task);
+    }
+
+    fn task_time(&self, task: Task) -> Ns {
+        let Some(processor) = &self.front.processor else { return Ns::ZERO };
+        match task {
+            Task::Command(_) => Ns(processor.command_ns),
+            Task::Operation(index) => {
+                let list = self.transactions[index].list;
+                let entries = self.front.lists[list as usize].outstanding.min(processor.scan_entries);
+                Ns(processor.operation_ns + processor.scan_ns * u64::from(entries))
+            }
+        }
+    }
+
+    fn perform<O: Observer>(&mut self, context: &mut Context<'_, O>, task: Task) {
+        match task {
+            Task::Command(slot) => {
+                let (request, pages) = self.front.commands[slot.index()];
+                self.take_in(context, slot, &request, pages);
+            }
+            Task::Operation(index) => self.send_to_flash(context, index),
+        }
+    }
+
+    /// Puts a transaction of the host in line: in its list, or at its executor where there is no front.
+    pub(super) fn admit<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        if !self.front.active {
+            self.send_to_flash(context, index);
+            return;
+        }
+        let (lpn, plane) = (self.transactions[index].lpn, self.transactions[index].plane);
+        let number = match self.front.region_pages {
+            Some(pages) => (u64::from(lpn.0) / pages) as u32,
+            None => self.load.executor_of(plane),
+        };
+        self.transactions[index].list = number;
+        let most = self.front.under_way_most;
+        let list = &mut self.front.lists[number as usize];
+        list.outstanding += 1;
+        if list.under_way < most {
+            list.under_way += 1;
+            self.front.working.queue.push_back(Task::Operation(index));
+        } else {
+            list.waiting.push_back(&mut self.transactions, index);
+        }
+    }
+
+    /// A transaction is through: the next of its list can be started.
+    pub(super) fn leave_list(&mut self, index: u32) {
+        let number = self.transactions[index].list;
+        if number == NIL {
+            return;
+        }
+        let list = &mut self.front.lists[number as usize];
+        list.outstanding -= 1;
+        match list.waiting.pop_front(&self.transactions) {
+            Some(next) => self.front.working.queue.push_back(Task::Operation(next)),
+            None => list.under_way -= 1,
+        }
+    }
+
+    /// All pages of a request have been read or written: it is complete, or its data are still to cross the link.
+    pub(super) fn request_done(&mut self, slot: Slot) {
+        let reads =
+            self.front.link.is_some() && self.front.commands[slot.index()].0.direction == Direction::Read;
+        if reads {
+            self.front.carrying.queue.push_back(Carried::Data(slot));
+        } else {
+            self.finished.push(slot);
+        }
+    }
+}
