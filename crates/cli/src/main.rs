@@ -11,6 +11,7 @@ mod failure;
 mod output;
 mod plan;
 mod progress;
+mod record;
 mod request_log;
 mod source;
 

@@ -5,9 +5,11 @@ use crate::arguments::BenchArguments;
 use crate::execute::Input;
 use crate::failure::Failure;
 use crate::plan::{Plan, RUNS_MAX};
+use planewise_model::names;
 use planewise_sim::results::TraceSetup;
 use planewise_workload::Definition;
 use planewise_workload::jobs::JobFile;
+use planewise_workload::models::{EMBEDDED, Model};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -63,9 +65,20 @@ fn find(arguments: &BenchArguments) -> Result<Found, Failure> {
         let definition = Definition::Jobs(JobFile::single(name));
         return Ok(Found { name: name.to_owned(), source: "command line".to_owned(), definition });
     };
-    let content = std::fs::read_to_string(text)
-        .map_err(|error| Failure::usage(format!("{text}: {error}; allowed: a job file")))?;
-    let definition = Definition::Jobs(JobFile::parse(&content, text)?);
+    if EMBEDDED.iter().any(|(name, _)| name == text) {
+        let definition = Definition::Model(Model::embedded(text)?);
+        return Ok(Found { name: text.clone(), source: "embedded".to_owned(), definition });
+    }
+    let looks_like_a_file = Path::new(text).exists() || text.contains(['/', '.']);
+    if !looks_like_a_file {
+        return Err(Failure::usage(format!(
+            "{}, or a file of jobs or of a model",
+            names::unknown("workload", text, EMBEDDED.iter().map(|(name, _)| *name))
+        )));
+    }
+    let content =
+        std::fs::read_to_string(text).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
+    let definition = Definition::parse(&content, text)?;
     let name = Path::new(text).file_stem().map_or(text.clone(), |stem| stem.to_string_lossy().into_owned());
     Ok(Found { name, source: text.clone(), definition })
 }

@@ -144,6 +144,8 @@ pub struct HostKnowledge {
     pub queue_length: u32,
     /// Parallel units and how pages are spread over them.
     pub units: UnitMap,
+    /// Whether a write goes to the units that its addresses say; elsewhere under dynamic and write-order allocation.
+    pub writes_stay: bool,
     /// Bytes of a flash page: what a request is rounded to.
     pub page_bytes: u32,
     /// Sectors of the device.
