@@ -46,7 +46,7 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
         warm_up: 0,
         common: &arguments.common,
         timeline: None,
-        table: planewise_report::comparison,
+        table: planewise_report::bench,
     };
     simulate::simulate(job, stop)
 }
