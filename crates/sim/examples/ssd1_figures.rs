@@ -1,6 +1,7 @@
 //! Figures 1 to 3 of the PASS paper (JZUS-C 2014, section 2.2), measured on the profile `ssd1` or another, as tables.
 //!
-//! `cargo run --release -p planewise-sim --example ssd1_figures [-- PROFILE [FIGURE]]`; PROFILE is a name or a file.
+//! `cargo run --release -p planewise-sim --example ssd1_figures [-- PROFILE [FIGURES [CONDITION]]]`; PROFILE is a name or a file,
+//! FIGURES as in `13`, CONDITION as the command line takes it.
 
 #[path = "../tests/common/mixed.rs"]
 mod mixed;
@@ -16,15 +17,18 @@ const GB: u64 = (1 << 30) / 512;
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_else(|| "ssd1".into());
-    let figure = arguments.next().unwrap_or_default();
+    let figure = arguments.next().unwrap_or_else(|| "123".into());
     let profile = match std::fs::read_to_string(&name) {
         Ok(text) => Profile::parse(&text, &name).unwrap_or_else(|error| panic!("{error}")),
         Err(_) => Profile::embedded(&name).unwrap_or_else(|error| panic!("{error}")),
     };
-    let config = RunConfig::new(profile);
+    let mut config = RunConfig::new(profile);
+    if let Some(condition) = arguments.next() {
+        config.condition = condition.parse().unwrap_or_else(|error| panic!("{error}"));
+    }
     let figures: [(&str, fn(&RunConfig)); 3] = [("1", figure_1), ("2", figure_2), ("3", figure_3)];
     for (number, print) in figures {
-        if figure.is_empty() || figure == number {
+        if figure.contains(number) {
             print(&config);
         }
     }

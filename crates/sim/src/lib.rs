@@ -8,6 +8,7 @@
 //! numbers, no iteration over hash maps.
 
 pub mod alloc;
+mod cache;
 mod config;
 mod device;
 pub mod drivers;

@@ -1,10 +1,12 @@
-//! The controller's optional parts, to the nanosecond: host link, processor, regions.
+//! The controller's optional parts, to the nanosecond: host link, processor, regions, write buffer, read-ahead.
 
 mod common;
 
 use common::{device, makespan, pages, run};
-use planewise_model::profile::{Link, Processor, Regions};
+use planewise_model::profile::{Link, Processor, ReadAhead, Regions, WriteBuffer};
 use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_sim::observers::invariants::Invariants;
+use planewise_sim::observers::recovery::Recovery;
 use planewise_sim::{RunConfig, SimError, Simulator};
 
 const TRANSFER: u64 = 40_960;
@@ -24,7 +26,16 @@ fn link() -> Option<Link> {
 }
 
 fn processor(command_ns: u64, operation_ns: u64, scan_ns: u64, scan_entries: u32) -> Option<Processor> {
-    Some(Processor { command_ns, operation_ns, run_page_ns: 0, scan_ns, scan_entries })
+    let none = Processor {
+        command_ns: 0,
+        operation_ns: 0,
+        run_page_ns: 0,
+        update_ns: 0,
+        turn_ns: 0,
+        scan_ns: 0,
+        scan_entries: 0,
+    };
+    Some(Processor { command_ns, operation_ns, scan_ns, scan_entries, ..none })
 }
 
 #[test]
@@ -138,4 +149,203 @@ fn impossible_controllers_are_refused_by_key() {
         }),
         "command_queue"
     );
+}
+
+fn write_buffer(pages: u32, watermark: f64, run_pages: u32, in_flight_pages: u32) -> Option<WriteBuffer> {
+    Some(WriteBuffer { pages, watermark, run_pages, in_flight_pages })
+}
+
+fn read_ahead(
+    streams: u32,
+    window_pages: u32,
+    buffer_pages: u32,
+    dropped_by_writes: bool,
+) -> Option<ReadAhead> {
+    let run_pages = window_pages.div_ceil(2);
+    Some(ReadAhead { streams, trigger: 2, window_pages, run_pages, buffer_pages, dropped_by_writes })
+}
+
+/// Each request with the time after the last one's completion at which it comes: how long each takes.
+fn one_by_one(config: &RunConfig, requests: &[Request]) -> Vec<u64> {
+    let mut simulator = Simulator::new(config, Invariants::new()).unwrap();
+    simulator.keep_completions();
+    let mut done = Vec::new();
+    for request in requests {
+        let arrival = simulator.now() + request.arrival;
+        simulator.advance(arrival).unwrap();
+        simulator.submit(&Request { arrival, ..*request }).unwrap();
+        simulator.finish_requests().unwrap();
+        simulator.take_completions(&mut done);
+    }
+    simulator.drain().unwrap();
+    simulator.observer().report().unwrap();
+    simulator.audit().unwrap();
+    done.iter().map(|c| c.completed.0 - c.request.arrival.0).collect()
+}
+
+fn after(gap: u64, request: Request) -> Request {
+    Request { arrival: Ns(gap), ..request }
+}
+
+fn page(direction: Direction, number: u64) -> Request {
+    Request::new(Ns::ZERO, Lsn(number * 8), 8, direction)
+}
+
+#[test]
+fn a_write_is_complete_in_the_buffer_and_reads_of_it_need_no_flash() {
+    let mut config = config(2, 1);
+    (config.profile.link, config.profile.write_buffer) = (link(), write_buffer(8, 0.5, 4, 8));
+    let requests = [page(Direction::Write, 3), page(Direction::Read, 3), page(Direction::Read, 4)];
+    let written = 1_000 + LINK_PAGE;
+    assert_eq!(
+        one_by_one(&config, &requests),
+        [written, 1_000 + LINK_PAGE, 1_000 + READ + TRANSFER + LINK_PAGE]
+    );
+}
+
+#[test]
+fn a_full_buffer_makes_writes_wait_for_programs() {
+    // Two slots, one die, pages back one by one: the third write waits for the first program, the fourth for the second.
+    let mut config = config(1, 1);
+    config.profile.write_buffer = write_buffer(2, 0.0, 1, 2);
+    let writes = pages(Direction::Write, 0..4);
+    let mut done: Vec<u64> = run(&config, &writes).unwrap().iter().map(|c| c.completed.0).collect();
+    done.sort_unstable();
+    assert_eq!(done, [0, 0, TRANSFER + PROGRAM, 2 * (TRANSFER + PROGRAM)]);
+}
+
+#[test]
+fn pages_written_in_sequence_are_programmed_together_on_all_planes_of_a_die() {
+    // Four planes: a run of four pages takes one program. Single pages of four other groups take one each.
+    let mut config = RunConfig::new(device(1, 1, 1, 4));
+    config.queue_length = 4096;
+    config.profile.write_buffer = write_buffer(4, 0.75, 4, 4);
+    let mut writes = pages(Direction::Write, 0..4);
+    writes.push(page(Direction::Write, 8));
+    let together = run(&config, &writes).unwrap().iter().map(|c| c.completed.0).max().unwrap();
+    assert_eq!(together, 4 * TRANSFER + PROGRAM);
+    let mut scattered = pages(Direction::Write, [0, 16, 32, 48]);
+    scattered.push(page(Direction::Write, 64));
+    let alone = run(&config, &scattered).unwrap().iter().map(|c| c.completed.0).max().unwrap();
+    assert_eq!(alone, TRANSFER + PROGRAM);
+}
+
+#[test]
+fn sub_page_writes_coalesce_and_a_page_that_is_whole_needs_no_read() {
+    let mut config = config(1, 1);
+    config.profile.write_buffer = write_buffer(2, 0.5, 1, 2);
+    // Two halves of page 0, then two pages that push it out, then one that waits for it.
+    let half = |start| Request::new(Ns::ZERO, Lsn(start), 4, Direction::Write);
+    let rest = [page(Direction::Write, 1), page(Direction::Write, 2)];
+    let whole: Vec<Request> = [half(0), half(4)].into_iter().chain(rest).collect();
+    assert_eq!(makespan(&config, &whole), Ns(TRANSFER + PROGRAM));
+    let part: Vec<Request> = [half(0)].into_iter().chain(rest).collect();
+    assert_eq!(makespan(&config, &part), Ns(READ + TRANSFER / 2 + TRANSFER + PROGRAM));
+}
+
+#[test]
+fn a_read_of_more_than_the_buffer_has_of_a_page_goes_to_flash_as_well() {
+    let mut config = config(1, 1);
+    config.profile.write_buffer = write_buffer(2, 0.5, 1, 2);
+    let part = |sectors, direction| Request::new(Ns::ZERO, Lsn(2), sectors, direction);
+    let requests = [part(2, Direction::Write), part(2, Direction::Read), part(4, Direction::Read)];
+    assert_eq!(one_by_one(&config, &requests), [0, 0, READ + 4 * 512 * 10]);
+}
+
+#[test]
+fn a_power_cut_loses_nothing_of_what_the_write_buffer_acknowledged() {
+    for cut in (0..40).map(|n| Ns(n * 97_001)) {
+        let mut config = config(2, 1);
+        config.profile.write_buffer = write_buffer(6, 0.4, 4, 3);
+        let mut simulator = Simulator::new(&config, Recovery::new()).unwrap();
+        for number in 0..60u64 {
+            let at = Ns(number * 60_000);
+            while simulator.next_event() <= at.min(cut) {
+                simulator.advance(simulator.next_event()).unwrap();
+            }
+            if at > cut {
+                break;
+            }
+            let request =
+                Request::new(at, Lsn(number * 37 % 23 * 4), 4 + number as u32 % 9, Direction::Write);
+            simulator.submit(&request).unwrap();
+        }
+        simulator.advance(cut).unwrap();
+        simulator.cut_power();
+        let found = simulator.observer().found().unwrap().clone();
+        assert_eq!(found.lost, 0, "cut at {cut}: {:?}", found.examples);
+    }
+}
+
+#[test]
+fn a_sequential_stream_is_read_ahead_and_finds_its_pages_there() {
+    let mut config = config(4, 1);
+    (config.profile.link, config.profile.read_ahead) = (link(), read_ahead(1, 4, 8, false));
+    let miss = 1_000 + READ + TRANSFER + LINK_PAGE;
+    let hit = 1_000 + LINK_PAGE;
+    let reads: Vec<Request> = (0..6).map(|n| after(200_000, page(Direction::Read, n))).collect();
+    assert_eq!(one_by_one(&config, &reads), [miss, miss, hit, hit, hit, hit]);
+}
+
+#[test]
+fn a_read_waits_for_what_is_left_of_a_page_that_is_coming() {
+    let mut config = config(4, 1);
+    config.profile.read_ahead = read_ahead(1, 2, 8, false);
+    let gaps = [0, 0, 0];
+    let reads: Vec<Request> = (0..3).map(|n| after(gaps[n as usize], page(Direction::Read, n))).collect();
+    // The second read asked for page 2, at once: it comes with the second read itself.
+    assert_eq!(one_by_one(&config, &reads), [READ + TRANSFER, READ + TRANSFER, 0]);
+}
+
+#[test]
+fn reads_in_between_break_a_stream_when_there_are_more_of_them_than_streams_are_told_apart() {
+    let miss = READ + TRANSFER;
+    for (streams, third) in [(1, miss), (2, 0)] {
+        let mut config = config(4, 1);
+        config.profile.read_ahead = read_ahead(streams, 4, 8, false);
+        let numbers = [0, 700, 1, 800, 2];
+        let reads = numbers.map(|n| after(200_000, page(Direction::Read, n)));
+        assert_eq!(one_by_one(&config, &reads)[4], third, "{streams} streams");
+    }
+}
+
+#[test]
+fn a_write_makes_what_was_read_ahead_of_its_page_old_or_ends_read_ahead_altogether() {
+    let miss = READ + TRANSFER;
+    for (dropped, behind) in [(false, 0), (true, miss)] {
+        for buffered in [false, true] {
+            let mut config = config(8, 1);
+            config.profile.read_ahead = read_ahead(1, 4, 8, dropped);
+            config.profile.write_buffer = write_buffer(8, 0.9, 1, 1).filter(|_| buffered);
+            let requests = [
+                page(Direction::Read, 0),
+                page(Direction::Read, 1),
+                after(200_000, page(Direction::Write, 2)),
+                after(2_000_000, page(Direction::Read, 2)),
+                after(200_000, page(Direction::Read, 3)),
+            ];
+            let took = one_by_one(&config, &requests);
+            assert_eq!(took[3], if buffered { 0 } else { miss });
+            assert_eq!(took[4], behind, "dropped by writes: {dropped}, buffered: {buffered}");
+        }
+    }
+}
+
+#[test]
+fn the_processor_enters_what_is_written_and_turns_between_directions() {
+    let mut config = config(4, 1);
+    let times = Processor { update_ns: 300, turn_ns: 50, ..processor(7_000, 20_000, 0, 0).unwrap() };
+    config.profile.processor = Some(times);
+    let (read, write) = (READ + TRANSFER, TRANSFER + PROGRAM);
+    let requests = [page(Direction::Read, 0), page(Direction::Write, 1), page(Direction::Read, 2)];
+    let unloaded = [27_000 + read, 27_350 + write, 27_050 + read];
+    assert_eq!(one_by_one(&config, &requests), unloaded);
+    // A run is looked up and entered once, and read ahead once: four pages of four groups, one of them sub-page.
+    config.profile.processor = Some(Processor { run_page_ns: 1_000, ..times });
+    config.profile.write_buffer = write_buffer(4, 0.75, 4, 4);
+    let mut writes = pages(Direction::Write, 0..4);
+    writes.push(page(Direction::Write, 4));
+    let last = run(&config, &writes).unwrap().iter().map(|c| c.completed.0).max().unwrap();
+    // Five commands, a turn, then the run of four: the fifth write waits for a slot that the first program frees.
+    assert_eq!(last, 50 + 5 * 7_000 + 20_000 + 3_000 + 300 + write);
 }

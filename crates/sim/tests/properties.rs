@@ -3,7 +3,7 @@
 mod common;
 
 use common::{device, run};
-use planewise_model::profile::StreamRule;
+use planewise_model::profile::{Link, Processor, ReadAhead, Regions, StreamRule, WriteBuffer};
 use planewise_model::{AllocationOrder, Direction, Lpn, Lsn, Ns, Ppn, Request};
 use planewise_sim::host::Merging;
 use planewise_sim::observers::{Observer, Origin};
@@ -28,8 +28,17 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         any::<bool>(),
     );
     let switches = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    let controller = (
+        prop::option::of((1u32..2000, 0u64..5000)),
+        prop::option::of((0u64..20_000, 0u64..200_000, 0u64..9000)),
+        prop::option::of(1u32..3),
+        prop::option::of((1u32..40, 0.0f64..0.99, 1u32..20, 1u32..20)),
+        prop::option::of((1u32..4, 2u32..4, 1u32..20, any::<bool>())),
+    );
     let numbers = (1u32..80, prop::option::of(1u32..40), prop::sample::select(vec![1u32, 3, 8]), 0u64..3000);
-    (shape, names, switches, numbers, collection).prop_map(|(shape, names, switches, numbers, collection)| {
+    let controller = prop::option::of(controller);
+    let all = (shape, names, switches, numbers, collection, controller);
+    all.prop_map(|(shape, names, switches, numbers, collection, controller)| {
         let mut profile = device(shape.0, shape.1, shape.2, shape.3);
         profile.geometry.blocks_per_plane = 24;
         profile.geometry.pages_per_block = 7;
@@ -55,6 +64,34 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
             (profile.collection.threshold, profile.collection.floor) = (0.15, 0.1);
             (profile.collection.ahead, profile.collection.streams) = (0.2, StreamRule::All);
         }
+        profile.timing.whole_page_reads = switches.4;
+        if let Some((link, processor, regions, write_buffer, read_ahead)) = controller
+            && names.2 != "blocking"
+        {
+            profile.link = link.map(|(mb_per_s, command_ns)| Link { mb_per_s, command_ns });
+            profile.processor = processor.map(|(command_ns, operation_ns, scan_ns)| Processor {
+                command_ns,
+                operation_ns,
+                run_page_ns: command_ns / 2,
+                update_ns: command_ns * 2,
+                turn_ns: command_ns * 3,
+                scan_ns,
+                scan_entries: 5,
+            });
+            profile.regions = regions.map(|operations| Regions { mib: 1, operations });
+            profile.write_buffer = write_buffer.map(|(pages, watermark, run_pages, in_flight_pages)| {
+                WriteBuffer { pages, watermark, run_pages, in_flight_pages }
+            });
+            profile.read_ahead =
+                read_ahead.map(|(streams, trigger, window_pages, dropped_by_writes)| ReadAhead {
+                    streams,
+                    trigger,
+                    window_pages,
+                    run_pages: window_pages.div_ceil(2),
+                    buffer_pages: window_pages * 2,
+                    dropped_by_writes,
+                });
+        }
         let mut config = RunConfig::new(profile);
         config.scheduler = names.0.into();
         if ["pass"].contains(&names.0) {
@@ -79,12 +116,17 @@ fn any_requests() -> impl Strategy<Value = Vec<(u64, f64, u32, bool)>> {
 
 fn requests(config: &RunConfig, raw: &[(u64, f64, u32, bool)]) -> Vec<Request> {
     let sectors = config.profile.user_capacity().0 / 512;
-    let mut arrival = 0;
+    let (mut arrival, mut follows) = (0, None);
     raw.iter()
         .map(|&(gap, place, length, write)| {
             arrival += gap * 1000;
             let length = u64::from(length).min(sectors);
-            let start = (place * (sectors - length) as f64) as u64;
+            // Every other request goes on where the one before ended, if there is room: sequences for read-ahead to find.
+            let start = match follows {
+                Some(end) if gap % 2 == 0 && end + length <= sectors => end,
+                _ => (place * (sectors - length) as f64) as u64,
+            };
+            follows = Some(start + length);
             let direction = if write { Direction::Write } else { Direction::Read };
             Request::new(Ns(arrival), Lsn(start), length as u32, direction)
         })

@@ -29,6 +29,11 @@ pub struct Processor {
     pub operation_ns: u64,
     /// The same for each further page of a run of consecutive pages, which share look-up and descriptor, ns, 0 to a second.
     pub run_page_ns: u64,
+    /// Time to enter where a page, or a run of consecutive pages, is written in the map and its log, ns, 0 to a second.
+    pub update_ns: u64,
+    /// Time to turn from commands of one direction to one of the other, ns, 0 to a second: a data path that carries one direction at a
+    /// time has its transfers ended and its buffer segments and descriptors set up anew.
+    pub turn_ns: u64,
     /// Time to look at one entry of the list of outstanding operations that the next one is chosen from, ns, 0 to a second.
     pub scan_ns: u64,
     /// Entries of that list that are looked at, at most; the list is the region's where there are regions, else the chip's or die's.
@@ -128,6 +133,8 @@ impl Processor {
         time("processor.command_ns", self.command_ns)?;
         time("processor.operation_ns", self.operation_ns)?;
         time("processor.run_page_ns", self.run_page_ns)?;
+        time("processor.update_ns", self.update_ns)?;
+        time("processor.turn_ns", self.turn_ns)?;
         time("processor.scan_ns", self.scan_ns)
     }
 }

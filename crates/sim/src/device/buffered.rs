@@ -43,7 +43,11 @@ impl Device {
         let Some(slot) = self.slot_of(lpn) else { return false };
         let page = self.page_of_slot(slot);
         match direction {
-            Direction::Read => context.observer.page_read(context.now, host, lpn, page, false),
+            Direction::Read => {
+                // What the write buffer has of the page goes over it.
+                let from = self.in_write_buffer(lpn).unwrap_or(page);
+                context.observer.page_read(context.now, host, lpn, from, false);
+            }
             Direction::Write if self.buffer.absorbs(slot) => {
                 context.observer.page_absorbed(context.now, host, lpn, page);
             }
@@ -61,7 +65,7 @@ impl Device {
                     break;
                 }
                 self.executors[executor as usize].waiting[list].pop_front(&self.transactions);
-                self.close_served(index);
+                self.close_served(context, index);
             }
         }
     }
@@ -73,13 +77,20 @@ impl Device {
             Kind::Read => Direction::Read,
             // The rest of a partial write is in the buffer: it is complete there.
             Kind::ReadForWrite | Kind::Write => Direction::Write,
+            Kind::ReadAhead => return self.slot_of(transaction.lpn).is_some(),
+            // The write buffer's pages go to flash: two buffers in a row would only be one that is harder to follow.
+            Kind::WriteBack | Kind::ReadForWriteBack => return false,
         };
         self.serve_from_buffer(context, transaction.slot, direction, transaction.lpn)
     }
 
-    fn close_served(&mut self, index: u32) {
+    fn close_served<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         self.load.remove(self.transactions[index].plane);
-        self.close_transaction(index);
+        if self.transactions[index].kind.is_host() {
+            self.close_transaction(index);
+        } else {
+            self.read_ahead_elsewhere(context, index);
+        }
     }
 
     /// Opens the way into the buffer for the rest of a collection, if the scheme wants one and there is room.
@@ -138,7 +149,7 @@ impl Device {
                 if self.transactions[index].lpn == lpn && self.serve_transaction(context, index) {
                     self.executors[executor as usize].waiting[list]
                         .remove_after(&mut self.transactions, previous);
-                    self.close_served(index);
+                    self.close_served(context, index);
                 } else {
                     previous = index;
                 }

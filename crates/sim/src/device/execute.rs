@@ -11,7 +11,7 @@
 //!
 //! Consecutive phases without a decision in between share one event: an idle page write costs a single event, a read two.
 
-use super::transaction::{Kind, List, NIL};
+use super::transaction::{Kind, List, NIL, Transaction};
 use super::{Context, Device};
 use crate::error::SimError;
 use crate::event::Event;
@@ -401,15 +401,20 @@ impl Device {
                 // The page moved while the read waited: follow it.
                 self.transactions[first].plane = plane;
                 self.enqueue(first);
-                let (slot, executor) = (self.transactions[first].slot, self.load.executor_of(plane));
-                self.note_meeting(context, slot, executor);
-                self.suspend_for_read(context, executor);
+                let Transaction { slot, kind, .. } = self.transactions[first];
+                if kind.is_host() {
+                    let executor = self.load.executor_of(plane);
+                    self.note_meeting(context, slot, executor);
+                    self.suspend_for_read(context, executor);
+                }
+            } else if self.transactions[first].kind == Kind::ReadAhead {
+                self.read_ahead_elsewhere(context, first);
             } else {
                 // The rest of a page to be written in part: it is in the buffer, on its way back to flash, and needs no read.
-                debug_assert_eq!(self.transactions[first].kind, Kind::ReadForWrite);
+                let kind = self.transactions[first].kind.after_read();
                 let plane = self.allocate(lpn);
                 let write = &mut self.transactions[first];
-                (write.kind, write.plane, write.sectors) = (Kind::Write, plane, self.sectors_per_page);
+                (write.kind, write.plane, write.sectors) = (kind, plane, self.sectors_per_page);
                 self.enqueue(first);
             }
             self.kick(executor);
@@ -429,7 +434,13 @@ impl Device {
             if !unwritten && self.mapping.readable(transaction.lpn) != ppn.0 {
                 context.observer.replica_read(context.now, transaction.lpn);
             }
-            context.observer.page_read(context.now, transaction.slot, transaction.lpn, ppn, modify);
+            if transaction.kind.is_host() {
+                // What the write buffer has of the page goes over what comes from flash.
+                let from = self.in_write_buffer(transaction.lpn).filter(|_| !modify).unwrap_or(ppn);
+                context.observer.page_read(context.now, transaction.slot, transaction.lpn, from, modify);
+            } else if transaction.kind == Kind::ReadAhead {
+                self.note_read_ahead(context, index, ppn);
+            }
             index = transaction.next;
         }
         let command = Ns(self.timing.command_ns * u64::from(planes));
@@ -510,7 +521,12 @@ impl Device {
                 self.planes.invalidate(Ppn(old));
             }
             self.transactions[index].old = old;
-            context.observer.page_program(context.now, Origin::Host(transaction.slot), transaction.lpn, ppn);
+            let origin = match transaction.kind {
+                Kind::WriteBack => Origin::WriteBuffer { from: self.page_of_write_slot(transaction.slot.0) },
+                _ => Origin::Host(transaction.slot),
+            };
+            context.observer.page_program(context.now, origin, transaction.lpn, ppn);
+            self.forget_read_ahead(transaction.lpn);
             if self.keeps_replicas {
                 self.replicas.no_longer_wanted(transaction.lpn);
                 if let Some(replica) = self.replicas.remove(transaction.lpn) {
@@ -619,8 +635,10 @@ impl Device {
         let mut index = group;
         while index != NIL {
             let transaction = &self.transactions[index];
-            let progress = &mut self.progress[transaction.slot.index()];
-            progress.die_wait = progress.die_wait.max(context.now - transaction.queued);
+            if transaction.kind.is_host() {
+                let progress = &mut self.progress[transaction.slot.index()];
+                progress.die_wait = progress.die_wait.max(context.now - transaction.queued);
+            }
             index = transaction.next;
         }
         context.observer.operation_start(context.now, executor, planes);
@@ -774,23 +792,31 @@ impl Device {
     /// A transaction is through: its request may be complete, or it goes on as a write.
     fn finish_transaction<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32, index: u32) {
         let transaction = self.transactions[index];
-        let progress = &mut self.progress[transaction.slot.index()];
-        progress.channel_wait = progress.channel_wait.max(self.executors[executor as usize].channel_wait);
-        self.load.remove(transaction.plane);
-        if transaction.kind == Kind::ReadForWrite {
-            let plane = self.allocate(transaction.lpn);
-            let write = &mut self.transactions[index];
-            write.kind = Kind::Write;
-            write.plane = plane;
-            write.queued = context.now;
-            let executor = self.load.add(plane);
-            // It keeps its place: the write goes before those that came after the request it belongs to.
-            self.executors[executor as usize].waiting[Direction::Write.index()]
-                .push_front(&mut self.transactions, index);
-            self.kick(executor);
-            return;
+        if transaction.kind.is_host() {
+            let progress = &mut self.progress[transaction.slot.index()];
+            progress.channel_wait = progress.channel_wait.max(self.executors[executor as usize].channel_wait);
         }
-        self.close_transaction(index);
+        self.load.remove(transaction.plane);
+        match transaction.kind {
+            Kind::Read | Kind::Write => self.close_transaction(index),
+            Kind::ReadForWrite | Kind::ReadForWriteBack => self.go_on_as_write(context, index),
+            Kind::ReadAhead => self.read_ahead_ended(context, index),
+            Kind::WriteBack => self.write_back_ended(index),
+        }
+    }
+
+    /// The rest of a page to be written in part has been read.
+    fn go_on_as_write<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        let plane = self.allocate(self.transactions[index].lpn);
+        let write = &mut self.transactions[index];
+        write.kind = write.kind.after_read();
+        write.plane = plane;
+        write.queued = context.now;
+        let executor = self.load.add(plane);
+        // It keeps its place: the write goes before those that came after the request it belongs to.
+        self.executors[executor as usize].waiting[Direction::Write.index()]
+            .push_front(&mut self.transactions, index);
+        self.kick(executor);
     }
 
     /// Forgets a transaction; its request is complete with its last one.
@@ -798,10 +824,6 @@ impl Device {
         let slot = self.transactions[index].slot;
         self.leave_list(index);
         self.transactions.remove(index);
-        let remaining = &mut self.progress[slot.index()].remaining;
-        *remaining -= 1;
-        if *remaining == 0 {
-            self.request_done(slot);
-        }
+        self.page_done(slot);
     }
 }

@@ -9,8 +9,9 @@
 //!
 //! Nothing here acts by itself: everything joins queues, and [`Device::run_front`] starts what can start at this instant.
 
-use super::transaction::{List, NIL};
+use super::transaction::{Kind, List, NIL, Transaction};
 use super::{Context, Device};
+use crate::cache::Run;
 use crate::event::Event;
 use crate::host::Slot;
 use crate::observers::Observer;
@@ -35,6 +36,10 @@ pub(super) enum Task {
     Command(Slot),
     /// Starts a transaction, which is the next of its list.
     Operation(u32),
+    /// Starts the reads of a run of pages for the read buffer.
+    ReadAhead(Run),
+    /// Starts the programs of a run of pages of the write buffer, from its first slot on.
+    WriteBack { first: u32, count: u32 },
 }
 
 /// A list of outstanding operations.
@@ -71,6 +76,8 @@ pub(super) struct Front {
     lists: Vec<Operations>,
     carrying: Server<Carried>,
     working: Server<Task>,
+    /// Direction of the last command that the processor took in.
+    turned_to: Direction,
     /// By slot of the I/O queue.
     commands: Vec<(Request, PageRange)>,
 }
@@ -98,6 +105,7 @@ impl Front {
             lists: vec![none; lists],
             carrying: Server::new(commands),
             working: Server::new(commands * 4),
+            turned_to: Direction::Read,
             commands: vec![(nothing, PageRange { first: 0, count: 0 }); commands],
         }
     }
@@ -110,6 +118,16 @@ impl Front {
         } else {
             self.working.queue.push_back(Task::Command(slot));
         }
+    }
+
+    /// What waits for the processor.
+    pub(super) fn tasks(&mut self) -> &mut VecDeque<Task> {
+        &mut self.working.queue
+    }
+
+    /// The command in a slot of the I/O queue.
+    pub(super) fn command(&self, slot: Slot) -> &(Request, PageRange) {
+        &self.commands[slot.index()]
     }
 
     /// The link time of what it carries.
@@ -131,19 +149,29 @@ impl Device {
         if !self.front.active {
             return;
         }
-        self.start_carrying(context);
-        while self.front.working.current.is_none()
-            && let Some(task) = self.front.working.queue.pop_front()
-        {
-            let time = self.task_time(task);
-            if time == Ns::ZERO {
-                self.perform(context, task);
-            } else {
-                self.front.working.current = Some(task);
-                context.events.schedule(context.now + time, Event::Processor);
+        loop {
+            self.run_write_buffer(context);
+            self.start_carrying(context);
+            if !self.start_working(context) {
+                return;
             }
         }
-        self.start_carrying(context);
+    }
+
+    /// Gives the processor its next task; true when that took no time, and there may be more to start.
+    fn start_working<O: Observer>(&mut self, context: &mut Context<'_, O>) -> bool {
+        if self.front.working.current.is_some() {
+            return false;
+        }
+        let Some(task) = self.front.working.queue.pop_front() else { return false };
+        let time = self.task_time(task);
+        if time > Ns::ZERO {
+            self.front.working.current = Some(task);
+            context.events.schedule(context.now + time, Event::Processor);
+            return false;
+        }
+        self.perform(context, task);
+        true
     }
 
     fn start_carrying<O: Observer>(&mut self, context: &mut Context<'_, O>) {
@@ -174,11 +202,23 @@ impl Device {
     fn task_time(&self, task: Task) -> Ns {
         let Some(processor) = &self.front.processor else { return Ns::ZERO };
         match task {
-            Task::Command(_) => Ns(processor.command_ns),
+            Task::Command(slot) => {
+                let turns = self.front.command(slot).0.direction != self.front.turned_to;
+                Ns(processor.command_ns + if turns { processor.turn_ns } else { 0 })
+            }
             Task::Operation(index) => {
-                let list = self.transactions[index].list;
+                let Transaction { list, kind, .. } = self.transactions[index];
                 let entries = self.front.lists[list as usize].outstanding.min(processor.scan_entries);
-                Ns(processor.operation_ns + processor.scan_ns * u64::from(entries))
+                let update = if kind == Kind::Read { 0 } else { processor.update_ns };
+                Ns(processor.operation_ns + update + processor.scan_ns * u64::from(entries))
+            }
+            Task::ReadAhead(Run { count, .. }) => {
+                Ns(processor.operation_ns + processor.run_page_ns * u64::from(count - 1))
+            }
+            Task::WriteBack { first, count } => {
+                let reads = u64::from(self.reads_of_run(first));
+                let run = processor.operation_ns + processor.run_page_ns * u64::from(count - 1);
+                Ns(run + processor.update_ns + processor.operation_ns * reads)
             }
         }
     }
@@ -187,9 +227,12 @@ impl Device {
         match task {
             Task::Command(slot) => {
                 let (request, pages) = self.front.commands[slot.index()];
+                self.front.turned_to = request.direction;
                 self.take_in(context, slot, &request, pages);
             }
             Task::Operation(index) => self.send_to_flash(context, index),
+            Task::ReadAhead(run) => self.read_ahead(context, run),
+            Task::WriteBack { first, .. } => self.write_run_back(context, first),
         }
     }
 
@@ -227,6 +270,15 @@ impl Device {
         match list.waiting.pop_front(&self.transactions) {
             Some(next) => self.front.working.queue.push_back(Task::Operation(next)),
             None => list.under_way -= 1,
+        }
+    }
+
+    /// A page of a request that was waited for is there.
+    pub(super) fn page_done(&mut self, slot: Slot) {
+        let remaining = &mut self.progress[slot.index()].remaining;
+        *remaining -= 1;
+        if *remaining == 0 {
+            self.request_done(slot);
         }
     }
 

@@ -90,8 +90,10 @@ impl Device {
         for list in 0..2 {
             let mut index = self.executors[executor as usize].waiting[list].head;
             while index != NIL {
-                let slot = self.transactions[index].slot;
-                self.note_meeting(context, slot, executor);
+                if self.transactions[index].kind.is_host() {
+                    let slot = self.transactions[index].slot;
+                    self.note_meeting(context, slot, executor);
+                }
                 index = self.transactions[index].next;
             }
         }

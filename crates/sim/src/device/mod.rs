@@ -14,6 +14,8 @@
 //! | `background.rs` | what idle chips do: write-backs, replicas, collections ahead of need |
 //! | `meetings.rs` | which host requests collections are in the way of |
 //! | `power.rs` | the power cut |
+//! | `read_ahead.rs` | pages on their way to the read buffer, and reads served from there |
+//! | `write_back.rs` | host writes on their way into the write buffer, and its pages on their way to flash |
 //! | `load.rs` | how much each unit has to do |
 //! | `transaction.rs` | storage of transactions |
 
@@ -25,9 +27,12 @@ mod front;
 mod load;
 mod meetings;
 mod power;
+mod read_ahead;
 mod transaction;
+mod write_back;
 
 use crate::alloc::{self, Allocation, PlaneView};
+use crate::cache::{ReadBuffer, Streams, WriteBuffer};
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::flash_sched;
@@ -118,6 +123,15 @@ pub(crate) struct Device {
     load: Load,
     front: Front,
     whole_page_reads: bool,
+    write_buffer: Option<WriteBuffer>,
+    /// Writes that wait for a slot of the write buffer, and their next page.
+    waiting_writes: std::collections::VecDeque<(Slot, u64)>,
+    streams: Option<Streams>,
+    read_buffer: Option<ReadBuffer>,
+    dropped_by_writes: bool,
+    /// Page numbers behind the last of the flash that stand for slots of the buffers.
+    first_write_slot: u32,
+    first_read_slot: u32,
     /// Executors that may be able to start something.
     kicks: Vec<u32>,
     /// Slots whose last transaction completed, to be taken by the host stack.
@@ -150,6 +164,7 @@ impl Device {
         let static_allocation = allocation.is_static();
         let buffer_pages = if collector.buffers() { profile.collection.buffer_pages } else { 0 };
         let replica_pages = if collector.keeps_replicas() { profile.collection.replica_pages } else { 0 };
+        let first_write_slot = geometry.pages() + buffer_pages;
         let load = Load::new(&stripe, executors, advanced.multi_plane, !static_allocation);
         Ok(Device {
             geometry,
@@ -194,6 +209,19 @@ impl Device {
             load,
             front: Front::new(profile, executors, queue_length),
             whole_page_reads: profile.timing.whole_page_reads,
+            write_buffer: profile
+                .write_buffer
+                .map(|settings| WriteBuffer::new(&settings, user_pages, geometry.sectors_per_page())),
+            waiting_writes: std::collections::VecDeque::new(),
+            streams: profile
+                .read_ahead
+                .map(|settings| Streams::new(&settings, user_pages, geometry.sectors_per_page())),
+            read_buffer: profile
+                .read_ahead
+                .map(|settings| ReadBuffer::new(settings.buffer_pages, user_pages)),
+            dropped_by_writes: profile.read_ahead.is_some_and(|settings| settings.dropped_by_writes),
+            first_write_slot,
+            first_read_slot: first_write_slot + profile.write_buffer.map_or(0, |buffer| buffer.pages),
             kicks: Vec::with_capacity(executors as usize),
             finished: Vec::with_capacity(queue_length as usize),
             stripe,
@@ -347,17 +375,29 @@ impl Device {
         request: &Request,
         pages: PageRange,
     ) {
-        let mut transactions = 0;
-        let (start, end) = (request.start.0, request.end().0);
+        let direction = request.direction;
+        if direction == Direction::Write {
+            self.turn_to_writes();
+            if self.write_buffer.is_some() {
+                self.take_write_in(context, slot);
+                return;
+            }
+        }
+        let mut remaining = 0;
         for page in pages.first..pages.first + u64::from(pages.count) {
             let lpn = Lpn(page as u32);
-            let page_start = page * u64::from(self.sectors_per_page);
-            let page_end = page_start + u64::from(self.sectors_per_page);
-            let covered = (end.min(page_end) - start.max(page_start)) as u32;
-            if self.relocates && self.serve_from_buffer(context, slot, request.direction, lpn) {
+            let sectors = self.sectors_of(request, page);
+            let covered = sectors.len() as u32;
+            // The write buffer first: what it has of a page is newer than anything else.
+            let served = direction == Direction::Read
+                && self.serve_from_write_buffer(context, slot, lpn, sectors)
+                || self.relocates && self.serve_from_buffer(context, slot, direction, lpn)
+                || direction == Direction::Read
+                    && self.serve_from_read_buffer(context, slot, lpn, &mut remaining);
+            if served {
                 continue;
             }
-            let transaction = match request.direction {
+            let transaction = match direction {
                 Direction::Read => {
                     let Some((ppn, plane)) = self.place(lpn) else {
                         // Nothing in flash to read: the controller answers with zeros.
@@ -366,16 +406,31 @@ impl Device {
                     let plane = self.read_plane(lpn, ppn, plane);
                     self.transaction(context.now, slot, lpn, Kind::Read, plane, covered)
                 }
-                Direction::Write => self.write_transaction(context.now, slot, lpn, covered),
+                Direction::Write => {
+                    let missing = self.sectors_per_page - covered;
+                    let kinds = (Kind::ReadForWrite, Kind::Write);
+                    self.write_transaction(context.now, slot, lpn, missing, kinds)
+                }
             };
             let index = self.transactions.insert(transaction);
             self.admit(context, index);
-            transactions += 1;
+            remaining += 1;
         }
-        self.progress[slot.index()].remaining = transactions;
-        if transactions == 0 {
+        if direction == Direction::Read {
+            self.note_sequence(request);
+        }
+        self.progress[slot.index()].remaining = remaining;
+        if remaining == 0 {
             self.request_done(slot);
         }
+    }
+
+    /// The sectors of a page that a request covers, counted from the page's first.
+    #[inline]
+    fn sectors_of(&self, request: &Request, page: u64) -> std::ops::Range<u32> {
+        let first = page * u64::from(self.sectors_per_page);
+        let end = (request.end().0 - first).min(u64::from(self.sectors_per_page));
+        request.start.0.saturating_sub(first) as u32..end as u32
     }
 
     /// Puts a transaction in line at its executor, and tells whom it finds there.
@@ -384,6 +439,9 @@ impl Device {
         if self.collecting + self.in_background > 0 {
             let Transaction { plane, slot, kind, .. } = self.transactions[index];
             let executor = self.load.executor_of(plane);
+            if !kind.is_host() {
+                return;
+            }
             self.note_meeting(context, slot, executor);
             if kind != Kind::Write {
                 self.suspend_for_read(context, executor);
@@ -391,18 +449,29 @@ impl Device {
         }
     }
 
-    fn write_transaction(&mut self, now: Ns, slot: Slot, lpn: Lpn, covered: u32) -> Transaction {
-        if covered < self.sectors_per_page && self.read_modify_write {
-            // What is in the buffer needs no read from flash, and a primed device has nothing of its own to keep.
-            let mapped = self.mapping.physical(lpn) < self.flash_pages();
-            if let Some((ppn, plane)) = self.place(lpn).filter(|_| mapped) {
-                let plane = self.read_plane(lpn, ppn, plane);
-                let missing = self.sectors_per_page - covered;
-                return self.transaction(now, slot, lpn, Kind::ReadForWrite, plane, missing);
-            }
+    /// Whether the sectors that a write of a page leaves out have to be read from flash first. What is in the valid page buffer needs
+    /// no read from flash, and a primed device has nothing of its own to keep.
+    fn reads_rest(&self, lpn: Lpn, missing: u32) -> bool {
+        missing > 0 && self.read_modify_write && self.mapping.physical(lpn) < self.flash_pages()
+    }
+
+    /// The first transaction of a page's write: of the first of the two kinds if the page has to be read before.
+    fn write_transaction(
+        &mut self,
+        now: Ns,
+        slot: Slot,
+        lpn: Lpn,
+        missing: u32,
+        (read, write): (Kind, Kind),
+    ) -> Transaction {
+        if self.reads_rest(lpn, missing)
+            && let Some((ppn, plane)) = self.place(lpn)
+        {
+            let plane = self.read_plane(lpn, ppn, plane);
+            return self.transaction(now, slot, lpn, read, plane, missing);
         }
         let plane = self.allocate(lpn);
-        self.transaction(now, slot, lpn, Kind::Write, plane, self.sectors_per_page)
+        self.transaction(now, slot, lpn, write, plane, self.sectors_per_page)
     }
 
     #[inline]
@@ -416,7 +485,7 @@ impl Device {
         sectors: u32,
     ) -> Transaction {
         self.sequence += 1;
-        let whole = self.whole_page_reads && kind != Kind::Write;
+        let whole = self.whole_page_reads && kind.direction() == Direction::Read;
         let sectors = if whole { self.sectors_per_page } else { sectors };
         Transaction {
             queued: now,

@@ -23,9 +23,11 @@ impl Device {
         Flush { formula: rounds(pages / chips), at_least: rounds(pages.div_ceil(chips)) }
     }
 
-    /// What the capacitor must flush: the slots in use, as page numbers behind the last page of the flash, and their pages.
+    /// What the capacitor must flush: the slots in use of the valid page buffer and of the write buffer, as page numbers behind the last page of the flash, and their pages.
     pub(crate) fn buffered_pages(&self) -> Vec<(Ppn, Lpn)> {
-        self.buffer.pages().map(|(slot, lpn)| (self.page_of_slot(slot), lpn)).collect()
+        let collected = self.buffer.pages().map(|(slot, lpn)| (self.page_of_slot(slot), lpn));
+        let written = self.write_buffer.iter().flat_map(|buffer| buffer.pages());
+        collected.chain(written.map(|(slot, lpn)| (self.page_of_write_slot(slot), lpn))).collect()
     }
 
     /// How long the flush takes with channels that carry one page at a time: each chip programs its share one after the

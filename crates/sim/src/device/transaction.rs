@@ -15,13 +15,34 @@ pub(crate) enum Kind {
     Write,
     /// Reads the rest of a page that the host writes in part; becomes a [`Kind::Write`].
     ReadForWrite,
+    /// Reads a page into the read buffer.
+    ReadAhead,
+    /// Programs a page of the write buffer.
+    WriteBack,
+    /// Reads the rest of a page of the write buffer; becomes a [`Kind::WriteBack`].
+    ReadForWriteBack,
 }
 
 impl Kind {
     /// The list it waits in.
     #[inline]
     pub(crate) fn direction(self) -> Direction {
-        if self == Kind::Write { Direction::Write } else { Direction::Read }
+        if matches!(self, Kind::Write | Kind::WriteBack) { Direction::Write } else { Direction::Read }
+    }
+
+    /// What it becomes when the rest of its page has been read.
+    pub(crate) fn after_read(self) -> Kind {
+        match self {
+            Kind::ReadForWrite => Kind::Write,
+            Kind::ReadForWriteBack => Kind::WriteBack,
+            other => unreachable!("{other:?} does not read the rest of a page"),
+        }
+    }
+
+    /// Whether a request of the host waits for it: its slot is one of the I/O queue, else one of a buffer.
+    #[inline]
+    pub(crate) fn is_host(self) -> bool {
+        matches!(self, Kind::Read | Kind::Write | Kind::ReadForWrite)
     }
 }
 
@@ -29,6 +50,7 @@ impl Kind {
 pub(crate) struct Transaction {
     pub(crate) queued: Ns,
     pub(crate) sequence: u64,
+    /// Of the I/O queue, or of the buffer that it works for.
     pub(crate) slot: Slot,
     pub(crate) lpn: Lpn,
     pub(crate) plane: u32,

@@ -4,12 +4,22 @@
 //! scheduler's kernel module is recognisably the same algorithm. A scheduler sees requests, the time, and whether the
 //! device takes a command ([`Gate`]); it never sees where pages really are or what the flash is doing.
 
+mod anticipatory;
 mod batches;
+mod bfq;
+mod by_process;
+mod cfq;
 mod deadline;
 mod elevator;
 mod fifo;
+mod fios;
+mod habits;
+mod kyber;
+mod lineup;
 mod list;
+mod mq_deadline;
 mod noop;
+mod one_way;
 mod pass;
 mod piq;
 mod piq_plus;
@@ -134,6 +144,8 @@ pub struct HostKnowledge {
     pub queue_length: u32,
     /// Parallel units and how pages are spread over them.
     pub units: UnitMap,
+    /// Whether a write goes to the units that its addresses say; elsewhere under dynamic and write-order allocation.
+    pub writes_stay: bool,
     /// Bytes of a flash page: what a request is rounded to.
     pub page_bytes: u32,
     /// Sectors of the device.
@@ -158,6 +170,12 @@ pub struct Entry {
 pub static SCHEDULERS: &[Entry] = &[
     noop::ENTRY,
     deadline::ENTRY,
+    mq_deadline::ENTRY,
+    kyber::ENTRY,
+    bfq::ENTRY,
+    cfq::ENTRY,
+    anticipatory::ENTRY,
+    fios::ENTRY,
     rws::ENTRY,
     piq_r::ENTRY,
     piq_w::ENTRY,

@@ -28,8 +28,8 @@ pub(super) const ENTRY: Entry = Entry {
         Tunable {
             name: "unit_depth",
             unit: "requests",
-            summary: "requests outstanding on a unit at most; 1 keeps every choice open, more hides the time between two requests, too many let reads wait behind writes inside the device",
-            kind: TunableKind::Number { default: 2, min: 1, max: DEPTH_MAX as u64 },
+            summary: "requests outstanding on a unit at most; 1 keeps every choice open, more hides the time between two requests, too many let reads wait behind writes inside the device; 0: 2 where writes stay on the units of their addresses, 3 where the device moves them and the guess is less sure",
+            kind: TunableKind::Number { default: 0, min: 0, max: DEPTH_MAX as u64 },
         },
         REGION_SIZE,
         Tunable {
@@ -120,7 +120,11 @@ impl Weave {
             full: vec![0; words],
             wanted: vec![0; words],
             claimed: vec![0; words],
-            unit_depth: values.number("unit_depth") as u16,
+            unit_depth: match values.number("unit_depth") as u16 {
+                0 if host.writes_stay => 2,
+                0 => 3,
+                depth => depth,
+            },
             regions,
             region_depth: region_depth as u16,
             wait_max: ["read_wait_max_ns", "write_wait_max_ns"].map(|name| Ns(values.number(name))),

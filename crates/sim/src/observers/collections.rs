@@ -280,7 +280,9 @@ impl Observer for CollectionMetrics {
 
     #[inline]
     fn page_read(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, ppn: Ppn, _modify: bool) {
-        self.sums.reads_served += u64::from(ppn.0 >= self.pages && ppn.0 != u32::MAX);
+        // Numbers behind those of the valid page buffer are other buffers'.
+        let slot = ppn.0.checked_sub(self.pages);
+        self.sums.reads_served += u64::from(slot.is_some_and(|slot| (slot as usize) < self.since.len()));
     }
 
     #[inline]
@@ -303,6 +305,10 @@ impl Observer for CollectionMetrics {
         self.since[slot] = now;
         self.held += 1;
         self.sums.occupancy_max = self.sums.occupancy_max.max(self.held);
+    }
+
+    fn page_cached(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {
+        self.sums.host_programs += 1;
     }
 
     fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {

@@ -27,6 +27,8 @@ pub struct Invariants {
     current: HashMap<u32, Ppn>,
     live_pages: HashMap<u32, u32>,
     next_page: HashMap<u32, u32>,
+    /// By slot of the write buffer: the page that it holds and that is not in flash yet.
+    unwritten: HashMap<u32, Lpn>,
     /// By page: the latest issue of a write that is complete.
     superseded: HashMap<u32, Ns>,
     /// By write number: when it completed.
@@ -302,6 +304,16 @@ impl Observer for Invariants {
                 self.contents.insert(ppn.0, held.unwrap_or((lpn, INITIAL)));
                 return;
             }
+            Origin::WriteBuffer { from } => {
+                let held = self.contents.get(&from.0).copied();
+                let waits = self.unwritten.remove(&from.0) == Some(lpn);
+                self.check(
+                    "the write buffer writes back what it holds, once",
+                    waits && held.is_some_and(|held| held.0 == lpn),
+                    || format!("page {} from slot {} at {now}", lpn.0, from.0),
+                );
+                held.map_or(INITIAL, |held| held.1)
+            }
             Origin::Replica { of } => {
                 let (owner, version) = self.contents.get(&of.0).copied().unwrap_or((lpn, INITIAL));
                 self.check("a replica is a copy of its page", owner == lpn, || {
@@ -338,6 +350,24 @@ impl Observer for Invariants {
         let version = self.slot(slot).as_ref().map_or(INITIAL, |in_flight| in_flight.sequence + 1);
         self.serve(slot, lpn);
         self.contents.insert(at.0, (lpn, version));
+    }
+
+    fn page_cached(&mut self, now: Ns, slot: Slot, lpn: Lpn, at: Ppn) {
+        let kept = self.unwritten.insert(at.0, lpn).is_none_or(|held| held == lpn);
+        self.check("the write buffer keeps a page until it is programmed", kept, || {
+            format!("page {} into slot {} at {now}", lpn.0, at.0)
+        });
+        let version = self.slot(slot).as_ref().map_or(INITIAL, |in_flight| in_flight.sequence + 1);
+        self.serve(slot, lpn);
+        self.contents.insert(at.0, (lpn, version));
+    }
+
+    fn page_read_ahead(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn) {
+        let (owner, version) = self.contents.get(&from.0).copied().unwrap_or((lpn, INITIAL));
+        self.check("a physical page holds the logical page read from it", owner == lpn, || {
+            format!("page {} read ahead at {} which holds page {} at {now}", lpn.0, from.0, owner.0)
+        });
+        self.contents.insert(to.0, (lpn, version));
     }
 
     fn write_back_end(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn, current: bool) {

@@ -28,6 +28,11 @@ pub enum Origin {
         /// The slot of the buffer, as a page number behind the last of the flash.
         from: Ppn,
     },
+    /// The host wrote it into the write buffer some time ago.
+    WriteBuffer {
+        /// The slot of the buffer, as a page number behind the slots of the valid page buffer.
+        from: Ppn,
+    },
     /// A copy that leaves the page where it is.
     Replica {
         /// The page itself.
@@ -138,7 +143,7 @@ pub trait Observer {
 
     /// A request completed. `slot` is free from now on; requests merged into another complete with it, in its slot.
     fn complete(&mut self, _slot: Slot, _completion: &Completion) {}
-    /// A page is read for a host request: by the array, or from the valid page buffer when `ppn` is behind the last page of the flash (it is
+    /// A page is read for a host request: by the array, or from a buffer of the controller when `ppn` is behind the last page of the flash (it is
     /// `u32::MAX` for pages that a primed device holds nowhere of its own); `modify` when it is the rest of a page that the host writes in part.
     fn page_read(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _ppn: Ppn, _modify: bool) {}
     /// The program of a page starts. It is mapped from now on, except what comes from the buffer, and replicas.
@@ -147,7 +152,11 @@ pub trait Observer {
     fn page_buffered(&mut self, _now: Ns, _lpn: Lpn, _from: Ppn, _to: Ppn) {}
     /// The valid page buffer took a page of a host write in place of the one it held.
     fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {}
-    /// The program of a page from the buffer ended. It is mapped to `to` now if it is `current`: not overwritten by the host meanwhile.
+    /// The write buffer took a page of a host write, into the slot with this page number: that is where the host finds it now.
+    fn page_cached(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {}
+    /// A page is read ahead, into the slot of the read buffer with page number `to`.
+    fn page_read_ahead(&mut self, _now: Ns, _lpn: Lpn, _from: Ppn, _to: Ppn) {}
+    /// The program of a page from the valid page buffer ended. It is mapped to `to` now if it is `current`: not overwritten by the host meanwhile.
     fn write_back_end(&mut self, _now: Ns, _lpn: Lpn, _from: Ppn, _to: Ppn, _current: bool) {}
     /// A read of the host goes to a replica.
     fn replica_read(&mut self, _now: Ns, _lpn: Lpn) {}
@@ -228,6 +237,8 @@ forward! {
     fn page_program(now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn);
     fn page_buffered(now: Ns, lpn: Lpn, from: Ppn, to: Ppn);
     fn page_absorbed(now: Ns, slot: Slot, lpn: Lpn, at: Ppn);
+    fn page_cached(now: Ns, slot: Slot, lpn: Lpn, at: Ppn);
+    fn page_read_ahead(now: Ns, lpn: Lpn, from: Ppn, to: Ppn);
     fn write_back_end(now: Ns, lpn: Lpn, from: Ppn, to: Ppn, current: bool);
     fn replica_read(now: Ns, lpn: Lpn);
     fn replica_dropped(now: Ns, lpn: Lpn, written: bool);

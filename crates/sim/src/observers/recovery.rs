@@ -210,10 +210,11 @@ impl Observer for Recovery {
                 let version = self.write(slot).map_or(0, |(number, ..)| number + 1);
                 Copy { owner: lpn.0 + 1, version, order: self.order }
             }
-            // What is moved is the latest there is: it becomes newer by the move.
-            Origin::Collection { from } => Copy { order: self.order, ..*self.copy(from) },
-            // A copy that may be overtaken while it is written keeps the age of its data.
-            Origin::Buffer { from } | Origin::Replica { of: from } => *self.copy(from),
+            // A copy keeps the age of its data: a newer version may be in the write buffer, or overtake it while it is written.
+            Origin::Collection { from }
+            | Origin::Buffer { from }
+            | Origin::WriteBuffer { from }
+            | Origin::Replica { of: from } => *self.copy(from),
         };
         *self.copy(ppn) = copied;
         let executor = self.executor_of(ppn);
@@ -221,15 +222,17 @@ impl Observer for Recovery {
     }
 
     fn page_buffered(&mut self, _now: Ns, _lpn: Lpn, from: Ppn, to: Ppn) {
-        self.order += 1;
-        let moved = Copy { order: self.order, ..*self.copy(from) };
-        *self.copy(to) = moved;
+        *self.copy(to) = *self.copy(from);
     }
 
     fn page_absorbed(&mut self, _now: Ns, slot: Slot, lpn: Lpn, at: Ppn) {
         self.order += 1;
         let version = self.write(slot).map_or(0, |(number, ..)| number + 1);
         *self.copy(at) = Copy { owner: lpn.0 + 1, version, order: self.order };
+    }
+
+    fn page_cached(&mut self, now: Ns, slot: Slot, lpn: Lpn, at: Ppn) {
+        self.page_absorbed(now, slot, lpn, at);
     }
 
     fn write_back_end(&mut self, _now: Ns, _lpn: Lpn, from: Ppn, _to: Ppn, _current: bool) {
