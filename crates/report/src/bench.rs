@@ -21,6 +21,7 @@ pub fn bench(results: &Results, style: Style) -> String {
         let unit = sweep::unit(results);
         out += &format!("{}\n", paint(&format!("throughput, {unit}"), Tone::Strong, style));
         out += &table::table_lines(&matrix(results, &sweep), style).text;
+        out + "\n" + &table::notes(results, style)
     } else {
         let block = Block { columns: columns(results), spare: &[("fairness", "fairness")], stacked };
         out += &block.text(results, style, &mut left_out);
@@ -29,9 +30,8 @@ pub fn bench(results: &Results, style: Style) -> String {
             out += &format!("\n{}\n", paint("jobs", Tone::Strong, style));
             out += &table::table_lines(&job_columns(results), style).text;
         }
+        out + "\n" + &table::footer(results, &left_out, style)
     }
-    out.push('\n');
-    out + &table::footer(results, &left_out, style)
 }
 
 fn jobs(run: &RunResult) -> &[JobMetrics] {

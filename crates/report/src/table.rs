@@ -159,6 +159,14 @@ pub(crate) fn footer(results: &Results, left_out: &[&str], style: Style) -> Stri
         None => lines.push("baseline: none (its run is missing), so no ratios".to_owned()),
     }
     lines.extend(left_out.iter().map(|what| format!("left out for width: {what}")));
+    lines.iter().map(|line| paint(line, Tone::Faint, style) + "\n").collect::<String>()
+        + &notes(results, style)
+}
+
+/// What must be said below any table: which runs are bounds, and which are not whole.
+pub(crate) fn notes(results: &Results, style: Style) -> String {
+    let names = names::run_names(results);
+    let mut lines = Vec::new();
     let bounds: Vec<&str> = results
         .runs
         .iter()

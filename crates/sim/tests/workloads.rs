@@ -211,7 +211,7 @@ fn an_fsync_waits_for_the_journal_and_reads_and_writes_keep_sysbenchs_ratio() {
     assert_eq!((threads.len(), reads), (1000, 600));
     // Inodes of 16 files are one block: a commit is a write of two blocks and, when that is complete, one of one.
     let journal = of_process(&completions, 5);
-    assert!(journal.len() >= 20 && journal.len() % 2 == 0, "{}", journal.len());
+    assert!(journal.len() >= 20 && journal.len().is_multiple_of(2), "{}", journal.len());
     for pair in journal.chunks(2) {
         assert_eq!((pair[0].request.sectors, pair[1].request.sectors), (16, 8));
         assert_eq!(pair[1].request.arrival, pair[0].completed);
