@@ -139,15 +139,14 @@ impl Bfq {
         gains && raised == 0 || guarantees
     }
 
-    /// Gives a queue that has requests its place in virtual time.
-    fn activate(&mut self, number: usize) {
+    /// Gives a queue that has requests the budget of its next turn; returns its weight.
+    fn provide(&mut self, number: usize) -> u64 {
         let next = self.queues[number].waiting.next().expect("the queue has requests");
         let first = self.sectors[next.index()];
         let charge = self.charge(number, first);
         let queue = &mut self.queues[number];
         queue.entity.budget = queue.max_budget.max(charge);
-        let weight = queue.weight();
-        self.clock.activate(&mut queue.entity, weight);
+        queue.weight()
     }
 
     /// Ends the turn of the queue in service (`bfq_bfqq_expire`).
@@ -168,7 +167,8 @@ impl Bfq {
             queue.rests(now);
             self.active.retain(|other| *other != number);
         } else {
-            self.activate(number);
+            let weight = self.provide(number);
+            self.clock.go_on(&mut self.queues[number].entity, weight);
         }
     }
 
@@ -250,7 +250,8 @@ impl Elevator for Bfq {
         }
         self.queues[number].raise(now, &self.settings);
         self.active.push(number);
-        self.activate(number);
+        let weight = self.provide(number);
+        self.clock.activate(&mut self.queues[number].entity, weight);
         if let Some(serving) = self.in_service
             && (self.queues[number].weight() > self.queues[serving].weight() || !self.better_to_idle(serving))
         {
