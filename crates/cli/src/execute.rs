@@ -37,6 +37,8 @@ pub enum Input<'a> {
         name: &'a str,
         /// By run.
         each: &'a [Definition],
+        /// Requests of all of them, when that is known.
+        requests: Option<u64>,
     },
 }
 
@@ -105,7 +107,7 @@ pub fn execute(
             let total = requests.known.map(|known| known * runs as u64);
             (requests, total)
         }
-        Input::Workloads { each, .. } => (Requests::default(), total(&plan.configs, each)?),
+        Input::Workloads { requests, .. } => (Requests::default(), requests),
     };
     let shared = Shared {
         input,
@@ -145,16 +147,6 @@ pub fn execute(
     let timeline_operations =
         *shared.timeline_operations.lock().expect("no run panics while it holds the lock");
     Ok(Outcome { runs: finished, warnings: requests.warnings, timeline_operations })
-}
-
-/// Checks all workloads against their devices, and counts their requests where they know how many.
-fn total(configs: &[RunConfig], each: &[Definition]) -> Result<Option<u64>, Failure> {
-    let mut total = Some(0u64);
-    for (config, workload) in configs.iter().zip(each) {
-        let requests = workload.build(config.profile.user_capacity().0, config.seed)?.total_requests();
-        total = total.zip(requests).map(|(total, requests)| total.saturating_add(requests));
-    }
-    Ok(total)
 }
 
 /// The trace, decoded when it is short enough to be shared.

@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => commands::bench::execute(&arguments, &stop),
         Command::Trace(command) => commands::trace::execute(&command, &stop),
         Command::Device(command) => commands::device::execute(&command),
+        Command::Workload(command) => commands::workload::execute(&command),
         Command::Scheduler(command) => commands::scheduler::execute(&command),
         Command::Completions(arguments) => commands::completions::execute(&arguments),
         Command::Man(arguments) => commands::man::execute(&arguments),

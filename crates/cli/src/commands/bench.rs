@@ -31,12 +31,13 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
     let mut plan = Plan::new(&arguments.axes.0, true, &device, &arguments.common)?;
     let variations = variations(&arguments.vary, &workload.definition)?;
     let each = vary(&mut plan, &variations)?;
+    let requests = check(&plan, &each)?;
     plan.options.extend(options(arguments, &device));
     let text = workload.definition.to_toml();
     let job = Job {
         command: "bench",
         plan: &plan,
-        input: Input::Workloads { name: &workload.name, each: &each },
+        input: Input::Workloads { name: &workload.name, each: &each, requests },
         trace: TraceSetup {
             name: workload.name.clone(),
             source: workload.source,
@@ -46,7 +47,7 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
         warm_up: 0,
         common: &arguments.common,
         timeline: None,
-        table: planewise_report::comparison,
+        table: planewise_report::bench,
     };
     simulate::simulate(job, stop)
 }
@@ -159,6 +160,16 @@ fn vary(plan: &mut Plan, variations: &[Variation]) -> Result<Vec<Definition>, Fa
         }
     }
     Ok(each)
+}
+
+/// Checks all workloads against their devices, and counts their requests where they know how many.
+fn check(plan: &Plan, each: &[Definition]) -> Result<Option<u64>, Failure> {
+    let mut total = Some(0u64);
+    for (config, workload) in plan.configs.iter().zip(each) {
+        let requests = workload.build(config.profile.user_capacity().0, config.seed)?.total_requests();
+        total = total.zip(requests).map(|(total, requests)| total.saturating_add(requests));
+    }
+    Ok(total)
 }
 
 fn options(arguments: &BenchArguments, device: &str) -> BTreeMap<String, String> {

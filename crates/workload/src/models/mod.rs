@@ -92,8 +92,8 @@ impl Model {
         } else {
             Model::embedded(kind.defaults)?
         };
-        let about = |key: &str| table.get(key).and_then(toml::Value::as_str).unwrap_or_default().to_owned();
-        model.description = about("description");
+        let description = table.get("description").and_then(toml::Value::as_str);
+        description.unwrap_or_default().clone_into(&mut model.description);
         for (key, value) in table.iter().filter(|(key, _)| !ABOUT.contains(&key.as_str())) {
             if let ("target", toml::Value::Table(target)) = (key.as_str(), value) {
                 model.profile = crate::jobs::target_profile(target).map_err(wrong)?;

@@ -127,7 +127,7 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
     }
     let tree = Tree::new(leaves, of.count("rows_per_page", 1, 1 << 20)?, of.count("fanout", 2, 1 << 20)?);
     let frames = of.size("buffer_pool")? / page_bytes;
-    if frames < 64 || frames > 1 << 28 {
+    if !(64..=1 << 28).contains(&frames) {
         return Err(("buffer_pool", "64 pages or more".to_owned()));
     }
     let redo_bytes = of.size("log_size")?;
