@@ -31,9 +31,8 @@ fn random_reads(config: &RunConfig, gb: u64, depth: u32) -> f64 {
 
 /// Throughput of sequential requests over that of random ones, at depth 8 over 30 GB.
 fn sequential_gain(config: &RunConfig, direction: Direction, sectors: u32, requests: u64) -> f64 {
-    let of = |sequential| {
-        measure(config, Benchmark::pure(over(30, direction, sequential), sectors, 8, requests))
-    };
+    let of =
+        |sequential| measure(config, Benchmark::pure(over(30, direction, sequential), sectors, 8, requests));
     of(true) / of(false)
 }
 
