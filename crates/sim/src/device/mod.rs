@@ -373,6 +373,7 @@ impl Device {
     }
 
     /// Looks up the pages of a request that has reached the firmware, and makes transactions of those that need the flash.
+    #[inline]
     fn take_in<O: Observer>(
         &mut self,
         context: &mut Context<'_, O>,
@@ -381,7 +382,7 @@ impl Device {
         pages: PageRange,
     ) {
         let direction = request.direction;
-        if direction == Direction::Write {
+        if self.front.active && direction == Direction::Write {
             self.turn_to_writes();
             if self.write_buffer.is_some() {
                 self.take_write_in(context, slot);
@@ -394,11 +395,10 @@ impl Device {
             let sectors = self.sectors_of(request, page);
             let covered = sectors.len() as u32;
             // The write buffer first: what it has of a page is newer than anything else.
-            let served = direction == Direction::Read
-                && self.serve_from_write_buffer(context, slot, lpn, sectors)
+            let reads_caches = self.front.active && direction == Direction::Read;
+            let served = reads_caches && self.serve_from_write_buffer(context, slot, lpn, sectors)
                 || self.relocates && self.serve_from_buffer(context, slot, direction, lpn)
-                || direction == Direction::Read
-                    && self.serve_from_read_buffer(context, slot, lpn, &mut remaining);
+                || reads_caches && self.serve_from_read_buffer(context, slot, lpn, &mut remaining);
             if served {
                 continue;
             }
@@ -421,7 +421,7 @@ impl Device {
             self.admit(context, index);
             remaining += 1;
         }
-        if direction == Direction::Read {
+        if self.front.active && direction == Direction::Read {
             self.note_sequence(request);
         }
         self.progress[slot.index()].remaining = remaining;
@@ -439,6 +439,7 @@ impl Device {
     }
 
     /// Puts a transaction in line at its executor, and tells whom it finds there.
+    #[inline]
     fn send_to_flash<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         self.enqueue(index);
         if self.collecting + self.in_background > 0 {
