@@ -239,11 +239,7 @@ fn check_conditions(configs: &[RunConfig]) -> Result<(), Failure> {
 /// # Errors
 /// It is unknown.
 pub fn check_allocation(name: &str) -> Result<(), SimError> {
-    let known = alloc::known();
-    if known.iter().any(|other| other == name) {
-        return Ok(());
-    }
-    Err(names::unknown("allocation", name, known.iter().map(String::as_str)).into())
+    alloc::check(name)
 }
 
 /// Looks up every policy that a profile names.

@@ -33,6 +33,50 @@ impl PageRange {
     }
 }
 
+/// Contiguous regions of the logical space, each on one gang: a group of neighbouring planes that share nothing with others but the
+/// channel (Agrawal et al., USENIX ATC 2008). Gangs take regions in turn; inside, pages go round the gang's planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gangs {
+    /// Pages of a region: a multiple of the planes of a gang.
+    pub region_pages: u32,
+    /// Number of gangs.
+    pub gangs: u32,
+    /// Planes of each.
+    pub planes_per_gang: u32,
+}
+
+impl Gangs {
+    /// Plane of a page, and which of the plane's pages it is, from 0.
+    #[inline]
+    pub fn place(&self, page: u32) -> (u32, u32) {
+        let (region, offset) = (page / self.region_pages, page % self.region_pages);
+        let plane = region % self.gangs * self.planes_per_gang + offset % self.planes_per_gang;
+        let before = region / self.gangs * (self.region_pages / self.planes_per_gang);
+        (plane, before + offset / self.planes_per_gang)
+    }
+
+    /// The page that [`Gangs::place`] puts there.
+    pub fn page(&self, plane: u32, ordinal: u32) -> u64 {
+        let per_region = self.region_pages / self.planes_per_gang;
+        let (round, row) = (ordinal / per_region, ordinal % per_region);
+        let region = u64::from(round) * u64::from(self.gangs) + u64::from(plane / self.planes_per_gang);
+        region * u64::from(self.region_pages)
+            + u64::from(row) * u64::from(self.planes_per_gang)
+            + u64::from(plane % self.planes_per_gang)
+    }
+
+    /// How many of the first `pages` pages are on a plane.
+    pub fn pages_on(&self, plane: u32, pages: u32) -> u32 {
+        let all = u64::from(self.region_pages) * u64::from(self.gangs);
+        let rounds = (u64::from(pages) / all) as u32;
+        let rest = (u64::from(pages) % all) as u32;
+        let (gang, position) = (plane / self.planes_per_gang, plane % self.planes_per_gang);
+        let in_gang = rest.saturating_sub(gang * self.region_pages).min(self.region_pages);
+        let rows = in_gang.saturating_sub(position).div_ceil(self.planes_per_gang);
+        rounds * (self.region_pages / self.planes_per_gang) + rows
+    }
+}
+
 /// How a host believes that pages are spread over parallel units. It may be wrong on purpose (TCAD paper, figure 19).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitMap {
@@ -41,6 +85,8 @@ pub struct UnitMap {
     stripe: Vec<u32>,
     /// For each page of the stripe, how many pages back the same unit came before; empty when no unit comes twice.
     since_same: Vec<u32>,
+    /// Regions on gangs, with the units of a gang, one for all its planes or one each; none where pages are striped over all units.
+    gangs: Option<(Gangs, u32)>,
 }
 
 impl UnitMap {
@@ -50,7 +96,7 @@ impl UnitMap {
     /// When `units` is 0.
     pub fn modulo(units: u32) -> UnitMap {
         assert!(units > 0, "a device has at least one parallel unit");
-        UnitMap { units, stripe: Vec::new(), since_same: Vec::new() }
+        UnitMap { units, stripe: Vec::new(), since_same: Vec::new(), gangs: None }
     }
 
     /// Page `p` is on unit `stripe[p % stripe.len()]`.
@@ -64,13 +110,24 @@ impl UnitMap {
             return UnitMap::modulo(units);
         }
         let since_same = if units as usize == stripe.len() { Vec::new() } else { distances(&stripe, units) };
-        UnitMap { units, stripe, since_same }
+        UnitMap { units, stripe, since_same, gangs: None }
+    }
+
+    /// Pages are in regions on gangs; the units are the gangs, or their planes where `planes` says so.
+    pub fn gangs(gangs: Gangs, planes: bool) -> UnitMap {
+        let units_per_gang = if planes { gangs.planes_per_gang } else { 1 };
+        let units = gangs.gangs * units_per_gang;
+        UnitMap { units, stripe: Vec::new(), since_same: Vec::new(), gangs: Some((gangs, units_per_gang)) }
     }
 
     /// Pages after which the pattern of units begins again: a range of that many touches every unit.
     #[inline]
     pub fn period(&self) -> u32 {
-        if self.stripe.is_empty() { self.units } else { self.stripe.len() as u32 }
+        match self.gangs {
+            Some((gangs, _)) => gangs.region_pages.saturating_mul(gangs.gangs),
+            None if self.stripe.is_empty() => self.units,
+            None => self.stripe.len() as u32,
+        }
     }
 
     /// Number of units.
@@ -82,7 +139,9 @@ impl UnitMap {
     /// Calls `visit` once for each unit that the pages touch. Ranges wrap around; a range of a whole stripe or more touches all units.
     #[inline]
     pub fn for_each_unit(&self, pages: PageRange, mut visit: impl FnMut(u32)) {
-        if self.stripe.is_empty() {
+        if let Some((gangs, units_per_gang)) = self.gangs {
+            for_each_of_gangs(&gangs, units_per_gang, pages, &mut visit);
+        } else if self.stripe.is_empty() {
             if pages.count >= self.units {
                 (0..self.units).for_each(visit);
                 return;
@@ -118,6 +177,31 @@ impl UnitMap {
         let mut vector = LocationVector::empty(self.units);
         self.for_each_unit(pages, |unit| vector.insert(unit));
         vector
+    }
+}
+
+/// The units of a range of pages in regions on gangs: region by region, those of its gang that the range touches.
+fn for_each_of_gangs(gangs: &Gangs, units_per_gang: u32, pages: PageRange, visit: &mut dyn FnMut(u32)) {
+    let region_pages = u64::from(gangs.region_pages);
+    let end = pages.first + u64::from(pages.count);
+    let (first, last) = (pages.first / region_pages, (end - 1) / region_pages);
+    // After a whole round the first gang comes again: what the range touches of it is the end of one region and the start of another.
+    let rounds = last - first + 1;
+    let touches = |region: u64, unit: u32| {
+        let (from, to) = (pages.first.max(region * region_pages), end.min((region + 1) * region_pages));
+        let places = u64::from(units_per_gang);
+        from < to
+            && (to - from >= places || (from..to).any(|page| page % region_pages % places == u64::from(unit)))
+    };
+    for step in 0..rounds.min(u64::from(gangs.gangs)) {
+        let region = first + step;
+        let base = (region % u64::from(gangs.gangs)) as u32 * units_per_gang;
+        for unit in 0..units_per_gang {
+            let mut regions = (region..=last).step_by(gangs.gangs as usize);
+            if regions.any(|region| touches(region, unit)) {
+                visit(base + unit);
+            }
+        }
     }
 }
 
@@ -281,6 +365,47 @@ mod tests {
                 }
             }
             assert_eq!(map.vector(PageRange { first: 1, count: map.period() }).len(), map.units());
+        }
+    }
+
+    #[test]
+    fn a_region_is_on_its_gang_and_every_page_has_a_place_of_its_own() {
+        let gangs = Gangs { region_pages: 6, gangs: 3, planes_per_gang: 2 };
+        let places: Vec<(u32, u32)> = [0, 1, 2, 5, 6, 12, 18, 19].map(|page| gangs.place(page)).to_vec();
+        assert_eq!(places, [(0, 0), (1, 0), (0, 1), (1, 2), (2, 0), (4, 0), (0, 3), (1, 3)]);
+        for pages in 0..80 {
+            let mut on = [0; 6];
+            for page in 0..pages {
+                let (plane, ordinal) = gangs.place(page);
+                assert_eq!(gangs.page(plane, ordinal), u64::from(page));
+                assert_eq!(ordinal, on[plane as usize], "places of a plane are filled in order");
+                on[plane as usize] += 1;
+            }
+            for plane in 0..6 {
+                assert_eq!(gangs.pages_on(plane, pages), on[plane as usize], "{pages} pages, plane {plane}");
+            }
+        }
+    }
+
+    #[test]
+    fn gangs_report_each_unit_of_a_range_once() {
+        let gangs = Gangs { region_pages: 6, gangs: 3, planes_per_gang: 2 };
+        for planes in [false, true] {
+            let map = UnitMap::gangs(gangs, planes);
+            for first in 0..40u64 {
+                for count in 1..45u32 {
+                    let mut found = Vec::new();
+                    map.for_each_unit(PageRange { first, count }, |unit| found.push(unit));
+                    let mut expected: Vec<u32> = (first..first + u64::from(count))
+                        .map(|page| gangs.place(page as u32).0 / if planes { 1 } else { 2 })
+                        .collect();
+                    expected.sort_unstable();
+                    expected.dedup();
+                    found.sort_unstable();
+                    assert_eq!(found, expected, "from {first}, {count} pages, planes {planes}");
+                }
+            }
+            assert_eq!(map.vector(PageRange { first: 3, count: map.period() }).len(), map.units());
         }
     }
 

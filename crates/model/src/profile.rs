@@ -406,6 +406,13 @@ pub static EMBEDDED: &[(&str, &str)] = &[
     ("gc-64g", include_str!("../../../profiles/gc-64g.toml")),
     ("pass-60g", include_str!("../../../profiles/pass-60g.toml")),
     ("ssd1", include_str!("../../../profiles/ssd1.toml")),
+    ("ssd2", include_str!("../../../profiles/ssd2.toml")),
+    ("ssd3", include_str!("../../../profiles/ssd3.toml")),
+    ("ssd4", include_str!("../../../profiles/ssd4.toml")),
+    ("ssd5", include_str!("../../../profiles/ssd5.toml")),
+    ("ssd6", include_str!("../../../profiles/ssd6.toml")),
+    ("ssd-b", include_str!("../../../profiles/ssd-b.toml")),
+    ("ssd-c", include_str!("../../../profiles/ssd-c.toml")),
     ("ssd-s", include_str!("../../../profiles/ssd-s.toml")),
     ("ssd-m", include_str!("../../../profiles/ssd-m.toml")),
     ("tlc-nvme-1t", include_str!("../../../profiles/tlc-nvme-1t.toml")),
@@ -435,6 +442,18 @@ mod tests {
         assert!((user("ssd-s") - 32.0).abs() < 0.1, "{}", user("ssd-s"));
         assert!((user("ssd-m") - 80.0).abs() < 0.1, "{}", user("ssd-m"));
         assert!((user("pass-60g") - 60.0).abs() < 0.1, "{}", user("pass-60g"));
+        for (name, capacity) in [
+            ("ssd1", 64.0),
+            ("ssd2", 32.0),
+            ("ssd3", 80.0),
+            ("ssd4", 32.0),
+            ("ssd5", 64.0),
+            ("ssd6", 32.0),
+            ("ssd-b", 400.0),
+            ("ssd-c", 400.0),
+        ] {
+            assert!((user(name) / capacity - 1.0).abs() < 0.005, "{name}: {}", user(name));
+        }
         assert!((user("tlc-nvme-1t") - 1000.0).abs() < 1.0, "{}", user("tlc-nvme-1t"));
     }
 

@@ -1,12 +1,13 @@
 //! A run's configuration: the device, its condition, the host stack. Everything named is looked up in [`RunConfig::resolve`].
 
+use crate::alloc::region;
 use crate::error::SimError;
 use crate::ftl::Condition;
 use crate::host::{CommandQueue, Merging};
 use crate::host_sched::{self, HostKnowledge, HostScheduler, TunableValues};
+use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
 use planewise_model::profile::{AdvancedCommands, Profile};
-use planewise_model::{AllocationOrder, Geometry};
 use std::fmt;
 use std::str::FromStr;
 
@@ -170,7 +171,7 @@ impl RunConfig {
             }
             _ => profile.advanced_commands,
         };
-        let true_units = units(&profile.geometry, &profile.translation.allocation, self.level);
+        let true_units = units(&profile, self.level)?;
         let knowledge = HostKnowledge {
             queue_length: self.queue_length,
             units: self.told_units.map_or_else(|| true_units.clone(), UnitMap::modulo),
@@ -195,7 +196,11 @@ impl RunConfig {
 }
 
 /// Units of the device as static allocation spreads pages over them; Channel-Chip-Die-Plane where allocation is not static.
-fn units(geometry: &Geometry, allocation: &str, level: UnitLevel) -> UnitMap {
+fn units(profile: &Profile, level: UnitLevel) -> Result<UnitMap, SimError> {
+    let (geometry, allocation) = (&profile.geometry, profile.translation.allocation.as_str());
+    if let Some(gangs) = region::gangs(allocation, geometry, profile.user_pages())? {
+        return Ok(UnitMap::gangs(gangs, level == UnitLevel::Plane));
+    }
     let order: AllocationOrder = allocation.parse().unwrap_or_default();
     let stripe = order.stripe(geometry);
     let (planes_per_unit, units) = match level {
@@ -204,9 +209,9 @@ fn units(geometry: &Geometry, allocation: &str, level: UnitLevel) -> UnitMap {
     };
     if order == AllocationOrder::CWDP {
         // Units are numbered in the order in which pages visit them: page p is on unit p % units.
-        return UnitMap::modulo(units);
+        return Ok(UnitMap::modulo(units));
     }
-    UnitMap::striped(stripe.iter().map(|plane| plane / planes_per_unit).collect())
+    Ok(UnitMap::striped(stripe.iter().map(|plane| plane / planes_per_unit).collect()))
 }
 
 /// A configuration with every name looked up.

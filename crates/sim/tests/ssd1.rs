@@ -64,7 +64,7 @@ fn figure_2_one_region_is_flat_and_larger_sets_peak_higher_at_depths_that_do_not
         match gb {
             1 | 2 => {
                 let least = curve.iter().copied().fold(f64::INFINITY, f64::min);
-                assert!(peak / least < 1.15, "{gb} GB is flat: {curve:.1?}");
+                assert!(peak / least < 1.2, "{gb} GB is flat: {curve:.1?}");
             }
             4 => assert_eq!(depth, 8, "{curve:.1?}"),
             8 => assert_eq!(depth, 16, "{curve:.1?}"),

@@ -38,9 +38,11 @@ fn list() -> Result<(), Failure> {
 }
 
 /// Allocations that are no order, as `planewise_sim::alloc` describes them.
-const ALLOCATIONS: [(&str, &str); 3] = [
+const ALLOCATIONS: [(&str, &str); 5] = [
     ("dynamic", "the next idle plane, round robin"),
     ("write-order", "the next plane, whatever is written"),
+    ("concatenated", "a chip for each share of the space as large as its own; round its planes"),
+    ("region:MIB", "the same with regions of MIB, which chips take in turn"),
     ("conflict-free", "an idle plane, for reads as well: a bound that no device reaches"),
 ];
 

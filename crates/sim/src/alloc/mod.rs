@@ -5,14 +5,17 @@
 //! | `cwdp` and the other 23 orders | fixed by the logical page number (TCAD paper, section II-A) |
 //! | `dynamic` | the next idle one, round robin in Channel-Chip-Die-Plane order |
 //! | `write-order` | the next one, whatever is written (Chen et al. 2016, section 5.4) |
+//! | `region:MIB`, `concatenated` | on the chip that its region is on, round its planes |
 //! | `conflict-free` | an idle one, for reads as well: a bound that no device reaches (TCAD paper, section III) |
 
 mod conflict_free;
 mod dynamic;
+pub(crate) mod region;
 mod static_order;
 mod write_order;
 
 use crate::error::SimError;
+use planewise_model::location::Gangs;
 use planewise_model::{AllocationOrder, Geometry, Lpn, names};
 
 /// What an allocation policy may look at.
@@ -47,29 +50,56 @@ pub trait Allocation: Send {
     }
 }
 
-/// Builds a policy by name, and the stripe order that goes with it.
+/// A policy with what the tables of the device have to know of it.
+pub(crate) struct Built {
+    pub(crate) allocation: Box<dyn Allocation>,
+    /// Plane of each position of a stripe: the order of a static policy, else Channel-Chip-Die-Plane.
+    pub(crate) stripe: Vec<u32>,
+    /// Where pages are in regions, not in stripes.
+    pub(crate) gangs: Option<Gangs>,
+}
+
+/// Builds a policy by name, for a device with so many user pages.
 ///
 /// # Errors
-/// The name is unknown.
-pub fn build(name: &str, geometry: &Geometry) -> Result<(Box<dyn Allocation>, Vec<u32>), SimError> {
+/// The name is unknown, or its regions do not fit the device.
+pub(crate) fn build(name: &str, geometry: &Geometry, user_pages: u32) -> Result<Built, SimError> {
     let cwdp = AllocationOrder::CWDP.stripe(geometry);
-    match name {
-        "dynamic" => Ok((Box::new(dynamic::Dynamic::default()), cwdp)),
-        "conflict-free" => Ok((Box::new(conflict_free::ConflictFree::default()), cwdp)),
-        "write-order" => Ok((Box::new(write_order::WriteOrder::default()), cwdp)),
+    if let Some(gangs) = region::gangs(name, geometry, user_pages)? {
+        return Ok(Built { allocation: Box::new(region::Region(gangs)), stripe: cwdp, gangs: Some(gangs) });
+    }
+    let (allocation, stripe): (Box<dyn Allocation>, _) = match name {
+        "dynamic" => (Box::new(dynamic::Dynamic::default()), cwdp),
+        "conflict-free" => (Box::new(conflict_free::ConflictFree::default()), cwdp),
+        "write-order" => (Box::new(write_order::WriteOrder::default()), cwdp),
         _ => match name.parse::<AllocationOrder>() {
             Ok(order) => {
                 let stripe = order.stripe(geometry);
-                Ok((Box::new(static_order::StaticOrder::new(stripe.clone())), stripe))
+                (Box::new(static_order::StaticOrder::new(stripe.clone())), stripe)
             }
-            Err(_) => Err(names::unknown("allocation", name, known().iter().map(String::as_str)).into()),
+            Err(_) => {
+                return Err(names::unknown("allocation", name, known().iter().map(String::as_str)).into());
+            }
         },
-    }
+    };
+    Ok(Built { allocation, stripe, gangs: None })
 }
 
-/// All names: the 24 static orders, `dynamic`, `write-order`, `conflict-free`.
+/// Checks a name, as far as that goes without a device: the size of regions is checked where there is one.
+///
+/// # Errors
+/// It is unknown.
+pub fn check(name: &str) -> Result<(), SimError> {
+    let known = known();
+    if name.starts_with(region::REGION) || known.iter().any(|one| one == name) {
+        return Ok(());
+    }
+    Err(names::unknown("allocation", name, known.iter().map(String::as_str)).into())
+}
+
+/// All names: the 24 static orders, `dynamic`, `write-order`, `concatenated`, `conflict-free`. `region:MIB` is one for each size.
 pub fn known() -> Vec<String> {
     let mut names: Vec<String> = AllocationOrder::all().iter().map(AllocationOrder::to_string).collect();
-    names.extend(["dynamic".to_owned(), "write-order".to_owned(), "conflict-free".to_owned()]);
+    names.extend(["dynamic", "write-order", region::CONCATENATED, "conflict-free"].map(str::to_owned));
     names
 }

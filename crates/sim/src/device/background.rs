@@ -97,7 +97,7 @@ impl Device {
 
     fn idle_plane_for(&mut self, lpn: Lpn, apart: u32) -> Option<u32> {
         if self.static_allocation {
-            let plane = self.stripe[lpn.0 as usize % self.stripe.len()];
+            let plane = self.allocate(lpn);
             let executor = self.load.executor_of(plane);
             return (self.is_idle(executor) && self.can_program(plane)).then_some(plane);
         }

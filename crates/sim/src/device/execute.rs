@@ -436,7 +436,10 @@ impl Device {
             }
             if transaction.kind.is_host() {
                 // What the write buffer has of the page goes over what comes from flash.
-                let from = self.in_write_buffer(transaction.lpn).filter(|_| !modify).unwrap_or(ppn);
+                let from = match self.front.active && !modify {
+                    true => self.in_write_buffer(transaction.lpn).unwrap_or(ppn),
+                    false => ppn,
+                };
                 context.observer.page_read(context.now, transaction.slot, transaction.lpn, from, modify);
             } else if transaction.kind == Kind::ReadAhead {
                 self.note_read_ahead(context, index, ppn);
@@ -526,7 +529,9 @@ impl Device {
                 _ => Origin::Host(transaction.slot),
             };
             context.observer.page_program(context.now, origin, transaction.lpn, ppn);
-            self.forget_read_ahead(transaction.lpn);
+            if self.front.active {
+                self.forget_read_ahead(transaction.lpn);
+            }
             if self.keeps_replicas {
                 self.replicas.no_longer_wanted(transaction.lpn);
                 if let Some(replica) = self.replicas.remove(transaction.lpn) {
@@ -822,7 +827,9 @@ impl Device {
     /// Forgets a transaction; its request is complete with its last one.
     pub(super) fn close_transaction(&mut self, index: u32) {
         let slot = self.transactions[index].slot;
-        self.leave_list(index);
+        if self.front.active {
+            self.leave_list(index);
+        }
         self.transactions.remove(index);
         self.page_done(slot);
     }

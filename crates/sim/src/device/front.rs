@@ -145,10 +145,14 @@ impl Front {
 
 impl Device {
     /// Starts what the link and the processor can start now, until there is nothing left to start.
+    #[inline]
     pub(super) fn run_front<O: Observer>(&mut self, context: &mut Context<'_, O>) {
-        if !self.front.active {
-            return;
+        if self.front.active {
+            self.run_servers(context);
         }
+    }
+
+    fn run_servers<O: Observer>(&mut self, context: &mut Context<'_, O>) {
         loop {
             self.run_write_buffer(context);
             self.start_carrying(context);
@@ -237,11 +241,16 @@ impl Device {
     }
 
     /// Puts a transaction of the host in line: in its list, or at its executor where there is no front.
+    #[inline]
     pub(super) fn admit<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
-        if !self.front.active {
+        if self.front.active {
+            self.enter_list(index);
+        } else {
             self.send_to_flash(context, index);
-            return;
         }
+    }
+
+    fn enter_list(&mut self, index: u32) {
         let (lpn, plane) = (self.transactions[index].lpn, self.transactions[index].plane);
         let number = match self.front.region_pages {
             Some(pages) => (u64::from(lpn.0) / pages) as u32,
@@ -259,12 +268,10 @@ impl Device {
         }
     }
 
-    /// A transaction is through: the next of its list can be started.
+    /// A transaction of the host is through: the next of its list can be started.
     pub(super) fn leave_list(&mut self, index: u32) {
         let number = self.transactions[index].list;
-        if number == NIL {
-            return;
-        }
+        debug_assert_ne!(number, NIL, "it entered a list");
         let list = &mut self.front.lists[number as usize];
         list.outstanding -= 1;
         match list.waiting.pop_front(&self.transactions) {
@@ -274,6 +281,7 @@ impl Device {
     }
 
     /// A page of a request that was waited for is there.
+    #[inline]
     pub(super) fn page_done(&mut self, slot: Slot) {
         let remaining = &mut self.progress[slot.index()].remaining;
         *remaining -= 1;
@@ -283,6 +291,7 @@ impl Device {
     }
 
     /// All pages of a request have been read or written: it is complete, or its data are still to cross the link.
+    #[inline]
     pub(super) fn request_done(&mut self, slot: Slot) {
         let reads =
             self.front.link.is_some() && self.front.commands[slot.index()].0.direction == Direction::Read;

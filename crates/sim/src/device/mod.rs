@@ -36,7 +36,7 @@ use crate::cache::{ReadBuffer, Streams, WriteBuffer};
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::flash_sched;
-use crate::ftl::{Condition, Mapping, NONE, PlanePolicies, Planes, Space, condition};
+use crate::ftl::{Condition, Mapping, NONE, PlanePolicies, Planes, Space, Spread, condition};
 use crate::gc::buffer::ValidPageBuffer;
 use crate::gc::replicas::Replicas;
 use crate::gc::{self, Collector, PlaneState, victims};
@@ -79,6 +79,8 @@ pub(crate) struct Device {
     allocation: Box<dyn Allocation>,
     /// Pages stay where their number says, and nobody asks which planes are idle.
     static_allocation: bool,
+    /// That place is the one of the stripe.
+    striped: bool,
     /// Reads are served by any idle plane: a bound, not a device.
     redirects_reads: bool,
     stripe: Vec<u32>,
@@ -149,16 +151,18 @@ impl Device {
         seed: u64,
     ) -> Result<Device, SimError> {
         let geometry = profile.geometry;
-        let (allocation, stripe) = alloc::build(&profile.translation.allocation, &geometry)?;
+        let user_pages = profile.user_pages();
+        let alloc::Built { allocation, stripe, gangs } =
+            alloc::build(&profile.translation.allocation, &geometry, user_pages)?;
         let collector = gc::find(&profile.collection.scheme)?.collector(&profile.collection);
         let wear = wear::find(&profile.translation.wear_levelling)?;
         let flash_scheduler = flash_sched::find(&profile.interface.flash_scheduler)?;
-        let user_pages = profile.user_pages();
         let victims = victims::find(&profile.collection.victims)?;
         let hot_cold_separation = profile.collection.hot_cold_separation;
         let policies = PlanePolicies { victims, wear, hot_cold_separation, seed };
         let mut planes = Planes::fresh(&geometry, &policies);
-        let mapping = condition::construct(condition, &geometry, user_pages, &stripe, &mut planes, seed)?;
+        let spread = Spread { stripe: &stripe, gangs };
+        let mapping = condition::construct(condition, &geometry, user_pages, spread, &mut planes, seed)?;
         let executors = if advanced.die_interleave { geometry.dies() } else { geometry.chips() };
         let per_channel = executors / geometry.channels;
         let static_allocation = allocation.is_static();
@@ -177,6 +181,7 @@ impl Device {
             mapping,
             planes,
             static_allocation,
+            striped: static_allocation && gangs.is_none(),
             redirects_reads: allocation.redirects_reads(),
             allocation,
             relocates: buffer_pages > 0 || replica_pages > 0,
@@ -262,7 +267,7 @@ impl Device {
 
     /// Whether all units that a request touches are free: when a blocking interface takes it.
     pub(crate) fn is_free_for(&self, direction: Direction, pages: PageRange) -> bool {
-        if self.static_allocation && !self.relocates {
+        if self.striped && !self.relocates {
             return self.stripe_is_free(pages);
         }
         let first = Lpn(pages.first as u32);
@@ -368,6 +373,7 @@ impl Device {
     }
 
     /// Looks up the pages of a request that has reached the firmware, and makes transactions of those that need the flash.
+    #[inline]
     fn take_in<O: Observer>(
         &mut self,
         context: &mut Context<'_, O>,
@@ -376,7 +382,7 @@ impl Device {
         pages: PageRange,
     ) {
         let direction = request.direction;
-        if direction == Direction::Write {
+        if self.front.active && direction == Direction::Write {
             self.turn_to_writes();
             if self.write_buffer.is_some() {
                 self.take_write_in(context, slot);
@@ -389,11 +395,10 @@ impl Device {
             let sectors = self.sectors_of(request, page);
             let covered = sectors.len() as u32;
             // The write buffer first: what it has of a page is newer than anything else.
-            let served = direction == Direction::Read
-                && self.serve_from_write_buffer(context, slot, lpn, sectors)
+            let reads_caches = self.front.active && direction == Direction::Read;
+            let served = reads_caches && self.serve_from_write_buffer(context, slot, lpn, sectors)
                 || self.relocates && self.serve_from_buffer(context, slot, direction, lpn)
-                || direction == Direction::Read
-                    && self.serve_from_read_buffer(context, slot, lpn, &mut remaining);
+                || reads_caches && self.serve_from_read_buffer(context, slot, lpn, &mut remaining);
             if served {
                 continue;
             }
@@ -416,7 +421,7 @@ impl Device {
             self.admit(context, index);
             remaining += 1;
         }
-        if direction == Direction::Read {
+        if self.front.active && direction == Direction::Read {
             self.note_sequence(request);
         }
         self.progress[slot.index()].remaining = remaining;
@@ -434,6 +439,7 @@ impl Device {
     }
 
     /// Puts a transaction in line at its executor, and tells whom it finds there.
+    #[inline]
     fn send_to_flash<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         self.enqueue(index);
         if self.collecting + self.in_background > 0 {

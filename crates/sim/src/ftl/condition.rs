@@ -1,6 +1,6 @@
 //! What a device has been through before the first request: constructed, not simulated.
 
-use super::{Mapping, Planes, Stream};
+use super::{Mapping, Planes, Spread, Stream};
 use crate::error::SimError;
 use planewise_model::rng::{Generator, generator};
 use planewise_model::{Geometry, Lpn, Ppn};
@@ -77,29 +77,45 @@ impl FromStr for Condition {
     }
 }
 
-/// Puts a fresh flash array into a condition. `stripe` is the plane of each position of a stripe.
+/// Puts a fresh flash array into a condition.
 pub(crate) fn construct(
     condition: Condition,
     geometry: &Geometry,
     user_pages: u32,
-    stripe: &[u32],
+    spread: Spread<'_>,
     planes: &mut Planes,
     seed: u64,
 ) -> Result<Mapping, SimError> {
+    let stripe = spread.stripe;
     match condition {
         Condition::Fresh => Ok(Mapping::fresh(geometry, user_pages)),
-        Condition::Primed => Ok(Mapping::primed(geometry, user_pages, stripe)),
+        Condition::Primed => Ok(Mapping::primed(geometry, user_pages, spread)),
         Condition::Filled => {
             for plane in 0..geometry.planes() {
-                planes.fill(plane, user_pages / geometry.planes());
+                let pages = match &spread.gangs {
+                    Some(gangs) => gangs.pages_on(plane, user_pages),
+                    None => user_pages / geometry.planes(),
+                };
+                planes.fill(plane, pages);
             }
-            Ok(Mapping::filled(geometry, user_pages, stripe))
+            Ok(Mapping::filled(geometry, user_pages, spread))
         }
         Condition::Aged { valid, invalid, free } => {
             let shape = AgedPlane::new(condition, geometry, user_pages, [valid, invalid, free])?;
             let mut mapping = Mapping::fresh(geometry, user_pages);
             mapping.expect_full_use();
             let mut random = generator(seed, "aged device");
+            if let Some(gangs) = &spread.gangs {
+                let mut places = Vec::new();
+                for plane in 0..geometry.planes() {
+                    let shape = shape.on_plane_with(gangs.pages_on(plane, user_pages));
+                    places.resize(shape.user_pages as usize, 0);
+                    shape.deal(geometry, planes, plane, &mut random, &mut places, |ordinal, ppn| {
+                        mapping.enter(Lpn(gangs.page(plane, ordinal) as u32), ppn);
+                    });
+                }
+                return Ok(mapping);
+            }
             let planes_in_all = stripe.len() as u32;
             // Pages of a stripe are neighbours in the map. Planes are dealt out a cache line of them at a time, each to an
             // array of its own, and then entered line by line: page by page, nearly every entry would miss the cache.
@@ -167,6 +183,11 @@ impl AgedPlane {
             )));
         }
         Ok(AgedPlane { user_pages: user, valid_pages, used_blocks })
+    }
+
+    /// The same on a plane with other than the mean number of user pages: as many of them as there are can be valid.
+    fn on_plane_with(&self, user_pages: u32) -> AgedPlane {
+        AgedPlane { user_pages, valid_pages: self.valid_pages.min(user_pages), used_blocks: self.used_blocks }
     }
 
     /// Fills the used blocks of a plane. Tells `places`, by the ordinal of the plane's logical page, the physical page plus one

@@ -4,6 +4,7 @@
 //! filled one. Zeroed memory comes from the system untouched, so that a 1 TB device starts in no time and only pages
 //! that are used cost memory.
 
+use planewise_model::location::Gangs;
 use planewise_model::{Geometry, Lpn, Ppn};
 
 /// "No page", in both directions.
@@ -28,6 +29,16 @@ struct Filled {
     stripe_of_plane: Vec<u32>,
     pages_per_plane: u32,
     user_pages_per_plane: u32,
+    user_pages: u32,
+    /// Where pages are in regions, not in stripes.
+    gangs: Option<Gangs>,
+}
+
+/// Where static filling puts pages: the plane of each position of a stripe, or regions on gangs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spread<'a> {
+    pub(crate) stripe: &'a [u32],
+    pub(crate) gangs: Option<Gangs>,
 }
 
 impl Mapping {
@@ -41,15 +52,15 @@ impl Mapping {
         }
     }
 
-    /// Tables of a device whose user space was written once, in order, over `stripe`.
-    pub(crate) fn filled(geometry: &Geometry, user_pages: u32, stripe: &[u32]) -> Mapping {
-        let filled = Some(Filled::new(geometry, user_pages, stripe));
+    /// Tables of a device whose user space was written once, in order, as it is spread.
+    pub(crate) fn filled(geometry: &Geometry, user_pages: u32, spread: Spread<'_>) -> Mapping {
+        let filled = Some(Filled::new(geometry, user_pages, spread));
         Mapping { filled, ..Mapping::fresh(geometry, user_pages) }
     }
 
     /// Tables of a device whose unwritten pages read as if they had been filled, without taking space.
-    pub(crate) fn primed(geometry: &Geometry, user_pages: u32, stripe: &[u32]) -> Mapping {
-        let primed = Some(Filled::new(geometry, user_pages, stripe));
+    pub(crate) fn primed(geometry: &Geometry, user_pages: u32, spread: Spread<'_>) -> Mapping {
+        let primed = Some(Filled::new(geometry, user_pages, spread));
         Mapping { primed, ..Mapping::fresh(geometry, user_pages) }
     }
 
@@ -144,6 +155,12 @@ impl Mapping {
         }
     }
 
+    /// Enters a page of an aged device.
+    pub(crate) fn enter(&mut self, lpn: Lpn, ppn: Ppn) {
+        self.logical_to_physical[lpn.0 as usize] = ppn.0 + 1;
+        self.physical_to_logical[ppn.0 as usize] = lpn.0 + 1;
+    }
+
     /// Notes that a physical page holds a copy of a logical page that is mapped elsewhere: nobody's valid data.
     pub(crate) fn note_copy(&mut self, lpn: Lpn, ppn: Ppn) {
         self.physical_to_logical[ppn.0 as usize] = lpn.0 + 1;
@@ -156,7 +173,7 @@ impl Mapping {
 }
 
 impl Filled {
-    fn new(geometry: &Geometry, user_pages: u32, stripe: &[u32]) -> Filled {
+    fn new(geometry: &Geometry, user_pages: u32, Spread { stripe, gangs }: Spread<'_>) -> Filled {
         let mut stripe_of_plane = vec![0; stripe.len()];
         for (position, &plane) in stripe.iter().enumerate() {
             stripe_of_plane[plane as usize] = position as u32;
@@ -166,16 +183,26 @@ impl Filled {
             stripe_of_plane,
             pages_per_plane: geometry.pages_per_plane(),
             user_pages_per_plane: user_pages / geometry.planes(),
+            user_pages,
+            gangs,
         }
     }
 
     fn physical(&self, lpn: Lpn) -> u32 {
+        if let Some(gangs) = &self.gangs {
+            let (plane, ordinal) = gangs.place(lpn.0);
+            return plane * self.pages_per_plane + ordinal;
+        }
         let planes = self.plane_of_stripe.len() as u32;
         self.plane_of_stripe[(lpn.0 % planes) as usize] * self.pages_per_plane + lpn.0 / planes
     }
 
     fn logical(&self, ppn: Ppn) -> u32 {
         let (plane, page) = (ppn.0 / self.pages_per_plane, ppn.0 % self.pages_per_plane);
+        if let Some(gangs) = &self.gangs {
+            let lpn = gangs.page(plane, page);
+            return if lpn < u64::from(self.user_pages) { lpn as u32 } else { NONE };
+        }
         if page >= self.user_pages_per_plane {
             return NONE;
         }
@@ -198,10 +225,30 @@ mod tests {
         page_bytes: 4096,
     };
 
+    fn striped(stripe: &[u32]) -> Spread<'_> {
+        Spread { stripe, gangs: None }
+    }
+
+    #[test]
+    fn a_device_filled_in_regions_maps_every_user_page_to_its_own_place_and_back() {
+        let stripe = AllocationOrder::CWDP.stripe(&GEOMETRY);
+        for region_pages in [2, 6, 24, 30] {
+            let gangs = Gangs { region_pages, gangs: 4, planes_per_gang: 2 };
+            let spread = Spread { stripe: &stripe, gangs: Some(gangs) };
+            let mapping = Mapping::filled(&GEOMETRY, 96, spread);
+            for lpn in (0..96).map(Lpn) {
+                let ppn = Ppn(mapping.physical(lpn));
+                assert_eq!(ppn.0 / 20 / 2, lpn.0 / region_pages % 4, "its region's gang");
+                assert_eq!(mapping.valid_owner(ppn), Some(lpn));
+            }
+            assert_eq!((0..160).filter(|&ppn| mapping.valid_owner(Ppn(ppn)).is_some()).count(), 96);
+        }
+    }
+
     #[test]
     fn a_filled_device_maps_every_user_page_to_its_own_place_and_back() {
         for order in AllocationOrder::all() {
-            let mapping = Mapping::filled(&GEOMETRY, 8 * 12, &order.stripe(&GEOMETRY));
+            let mapping = Mapping::filled(&GEOMETRY, 8 * 12, striped(&order.stripe(&GEOMETRY)));
             let mut seen = vec![false; GEOMETRY.pages() as usize];
             for lpn in 0..8 * 12 {
                 let ppn = mapping.physical(Lpn(lpn));
@@ -216,8 +263,10 @@ mod tests {
     #[test]
     fn a_primed_device_reads_unwritten_pages_and_maps_none() {
         let stripe = AllocationOrder::CWDP.stripe(&GEOMETRY);
-        let (mut primed, filled) =
-            (Mapping::primed(&GEOMETRY, 96, &stripe), Mapping::filled(&GEOMETRY, 96, &stripe));
+        let (mut primed, filled) = (
+            Mapping::primed(&GEOMETRY, 96, striped(&stripe)),
+            Mapping::filled(&GEOMETRY, 96, striped(&stripe)),
+        );
         for lpn in (0..96).map(Lpn) {
             assert_eq!(primed.physical(lpn), NONE);
             assert_eq!(primed.readable(lpn), filled.physical(lpn));

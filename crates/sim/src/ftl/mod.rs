@@ -17,5 +17,5 @@ pub struct Space {
     pub free: u64,
 }
 
-pub(crate) use mapping::{Mapping, NONE};
+pub(crate) use mapping::{Mapping, NONE, Spread};
 pub(crate) use planes::{PlanePolicies, Planes, Stream};

@@ -36,6 +36,12 @@ impl Benchmark {
 
     /// Throughput in MB/s; the first third of the requests warms up.
     pub fn throughput<O: Observer>(&self, config: &RunConfig, observer: O) -> (f64, O) {
+        let (throughput, simulator) = self.run(config, observer);
+        (throughput, simulator.into_observer())
+    }
+
+    /// The same, and the simulator as it is when the last request has completed.
+    pub fn run<O: Observer>(&self, config: &RunConfig, observer: O) -> (f64, Simulator<O>) {
         let mut simulator = Simulator::new(config, observer).expect("the profile is valid");
         simulator.keep_completions();
         let mut random = generator(config.seed, "benchmark");
@@ -61,7 +67,7 @@ impl Benchmark {
         }
         let bytes = (self.requests - warm) * u64::from(self.sectors) * 512;
         let throughput = bytes as f64 / 1e6 / (simulator.now() - from).as_secs_f64();
-        (throughput, simulator.into_observer())
+        (throughput, simulator)
     }
 
     fn request(&self, now: Ns, random: &mut Generator, next: &mut [u64; 2]) -> Request {
