@@ -456,7 +456,8 @@ fn fair_schedulers_share_between_an_aggressive_and_a_modest_process() {
     let both = ["ncq:1", "ncq:32"];
     let budgets = [("low_latency", 0)];
     let strict = [("low_latency", 0), ("strict_guarantees", 1)];
-    let cases: [(&str, &[(&str, u64)], &[&str]); 4] = [
+    type Case<'a> = (&'a str, &'a [(&'a str, u64)], &'a [&'a str]);
+    let cases: [Case<'_>; 4] = [
         ("cfq", &[], &both),
         ("fios", &[], &both),
         ("bfq", &budgets, &["ncq:1"]),
@@ -505,7 +506,8 @@ fn under_a_flood_of_reads_writes_wait_no_longer_than_each_scheduler_lets_them() 
     // A batch of reads, two that starve the write, and one on the way; a batch of sixteen; a batch of reads by time, with an
     // anticipation; twenty slices (CFQ has no bound: who comes when a slice is over goes to the front); one budget of each
     // process, of 128 pages; one timeslice of each reader.
-    let cases: [(&str, &[(&str, u64)], &[bool], u64); 7] = [
+    type Case<'a> = (&'a str, &'a [(&'a str, u64)], &'a [bool], u64);
+    let cases: [Case<'_>; 7] = [
         ("mq-deadline", &[], any, 48 * READ + WRITE),
         ("kyber", &[], any, 16 * READ + WRITE),
         ("anticipatory", &[("read_batch_expire", 20)], any, ms(20 + 6) + READ + WRITE),

@@ -152,6 +152,9 @@ pub struct HostKnowledge {
     pub capacity_sectors: u64,
 }
 
+/// Builds a scheduler for what the host knows, with its tunables.
+pub type Build = fn(&HostKnowledge, &TunableValues) -> Result<Box<dyn HostScheduler>, SimError>;
+
 /// One line of the table of schedulers.
 pub struct Entry {
     /// Name on the command line.
@@ -163,7 +166,7 @@ pub struct Entry {
     /// Its tunables.
     pub tunables: &'static [Tunable],
     /// Builds it, or says which tunable does not go with the device.
-    pub build: fn(&HostKnowledge, &TunableValues) -> Result<Box<dyn HostScheduler>, SimError>,
+    pub build: Build,
 }
 
 /// All schedulers: those of Linux, then those of the papers, then our own.
