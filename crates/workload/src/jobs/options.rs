@@ -64,8 +64,8 @@ pub static OPTIONS: &[OptionEntry] = &[
         "rw",
         &["readwrite"],
         "PATTERN",
-        "read, write, randread, randwrite, rw, randrw; random:N for N requests one behind the other after each jump, \
-         sequential:SIZE to leave SIZE out after each request [default: read]",
+        "read, write, randread, randwrite, rw, randrw; randread:N for N requests one behind the other after each jump, \
+         read:SIZE to leave SIZE out after each request [default: read]",
         |s, text| s.set_pattern(text),
     ),
     used("bs", &["blocksize"], "SIZE", "size of a request: 4k, or READ,WRITE [default: 4k]", |s, text| {
