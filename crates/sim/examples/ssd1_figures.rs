@@ -14,6 +14,9 @@ use planewise_sim::RunConfig;
 /// Sectors of a GB, as the paper's working sets are most likely counted.
 const GB: u64 = (1 << 30) / 512;
 
+/// A number and what prints it.
+type Figure = (&'static str, fn(&RunConfig));
+
 fn main() {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_else(|| "ssd1".into());
@@ -26,7 +29,7 @@ fn main() {
     if let Some(condition) = arguments.next() {
         config.condition = condition.parse().unwrap_or_else(|error| panic!("{error}"));
     }
-    let figures: [(&str, fn(&RunConfig)); 3] = [("1", figure_1), ("2", figure_2), ("3", figure_3)];
+    let figures: [Figure; 3] = [("1", figure_1), ("2", figure_2), ("3", figure_3)];
     for (number, print) in figures {
         if figure.contains(number) {
             print(&config);

@@ -32,7 +32,7 @@ pub(crate) fn gangs(name: &str, geometry: &Geometry, user_pages: u32) -> Result<
     let refuse =
         |allowed: String| SimError::Option { key: "allocation".into(), found: format!("'{name}'"), allowed };
     let page_bytes = u64::from(geometry.page_bytes);
-    let share_mib = u64::from(share) * page_bytes >> 20;
+    let share_mib = (u64::from(share) * page_bytes) >> 20;
     let bytes = size.parse::<u64>().ok().and_then(|mib| mib.checked_mul(1 << 20)).filter(|&bytes| bytes > 0);
     let row = page_bytes * u64::from(planes_per_gang);
     let region_pages =
