@@ -3,6 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::plan::Plan;
 use crate::progress::Progress;
+use crate::record::{RecordAt, Recorder, path_of_run};
 use crate::request_log::RequestLog;
 use crate::source::Source;
 use planewise_model::Request;
@@ -36,6 +37,8 @@ pub enum Input<'a> {
         name: &'a str,
         /// By run.
         each: &'a [Definition],
+        /// Requests of all of them, when that is known.
+        requests: Option<u64>,
     },
 }
 
@@ -65,6 +68,8 @@ pub struct Extras<'a> {
     pub power_cut: Option<PowerCut>,
     /// Write the request log's parts to this directory.
     pub request_log: Option<&'a Path>,
+    /// Write the block trace of each run: to a file of its own, seen where, replacing one that is there or not.
+    pub record: Option<(&'a Path, RecordAt, bool)>,
     /// Write the timeline of the (one) run here: sink and most operations.
     pub timeline: Option<(BufWriter<File>, u64)>,
     /// Where the timeline goes, for messages.
@@ -102,7 +107,7 @@ pub fn execute(
             let total = requests.known.map(|known| known * runs as u64);
             (requests, total)
         }
-        Input::Workloads { each, .. } => (Requests::default(), total(&plan.configs, each)?),
+        Input::Workloads { requests, .. } => (Requests::default(), requests),
     };
     let shared = Shared {
         input,
@@ -142,16 +147,6 @@ pub fn execute(
     let timeline_operations =
         *shared.timeline_operations.lock().expect("no run panics while it holds the lock");
     Ok(Outcome { runs: finished, warnings: requests.warnings, timeline_operations })
-}
-
-/// Checks all workloads against their devices, and counts their requests where they know how many.
-fn total(configs: &[RunConfig], each: &[Definition]) -> Result<Option<u64>, Failure> {
-    let mut total = Some(0u64);
-    for (config, workload) in configs.iter().zip(each) {
-        let requests = workload.build(config.profile.user_capacity().0, config.seed)?.total_requests();
-        total = total.zip(requests).map(|(total, requests)| total.saturating_add(requests));
-    }
-    Ok(total)
 }
 
 /// The trace, decoded when it is short enough to be shared.
@@ -209,7 +204,8 @@ struct Shared<'a> {
     extras: &'a Extras<'a>,
 }
 
-type Observers = (Option<Invariants>, (Option<RequestLog>, Option<Timeline<BufWriter<File>>>));
+type Watchers = (Option<RequestLog>, (Option<Recorder>, Option<Timeline<BufWriter<File>>>));
+type Observers = (Option<Invariants>, Watchers);
 
 impl Shared<'_> {
     /// One run; nothing when it was not worth beginning.
@@ -235,18 +231,23 @@ impl Shared<'_> {
     fn simulate(&self, index: usize, config: &RunConfig) -> Result<RunResult, Failure> {
         let timeline = self.timeline.lock().expect("no run panics while it holds the lock").take();
         // Without observers the engine's hooks compile to nothing.
-        if !self.extras.check && self.extras.request_log.is_none() && timeline.is_none() {
+        let extras = self.extras;
+        if !extras.check && extras.request_log.is_none() && extras.record.is_none() && timeline.is_none() {
             let (mut result, ()) = self.drive(index, config, ())?;
             self.check_power_cut(index, &mut result)?;
             return Ok(result);
         }
         let log =
             self.extras.request_log.map(|directory| RequestLog::create(directory, index)).transpose()?;
+        let recorder = self.extras.record.map(|(path, at, replace)| {
+            Recorder::create(&path_of_run(path, &self.names[index], self.runs), at, replace)
+        });
+        let recorder = recorder.transpose()?;
         let observers: Observers = (
             self.extras.check.then(Invariants::new),
-            (log, timeline.map(|(sink, limit)| Timeline::new(sink, limit))),
+            (log, (recorder, timeline.map(|(sink, limit)| Timeline::new(sink, limit)))),
         );
-        let (mut result, (invariants, (log, timeline))) = self.drive(index, config, observers)?;
+        let (mut result, (invariants, (log, (recorder, timeline)))) = self.drive(index, config, observers)?;
         self.check_power_cut(index, &mut result)?;
         if let Some(invariants) = invariants {
             result.invariants = invariants.report().map_err(|violation| {
@@ -258,6 +259,9 @@ impl Shared<'_> {
         }
         if let Some(log) = log {
             log.finish()?;
+        }
+        if let Some(recorder) = recorder {
+            recorder.finish()?;
         }
         if let Some(timeline) = timeline {
             let (_, operations) = timeline.finish().map_err(|error| {

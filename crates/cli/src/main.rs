@@ -11,6 +11,7 @@ mod failure;
 mod output;
 mod plan;
 mod progress;
+mod record;
 mod request_log;
 mod source;
 
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => commands::bench::execute(&arguments, &stop),
         Command::Trace(command) => commands::trace::execute(&command, &stop),
         Command::Device(command) => commands::device::execute(&command),
+        Command::Workload(command) => commands::workload::execute(&command),
         Command::Scheduler(command) => commands::scheduler::execute(&command),
         Command::Completions(arguments) => commands::completions::execute(&arguments),
         Command::Man(arguments) => commands::man::execute(&arguments),

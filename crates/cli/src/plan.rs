@@ -226,6 +226,8 @@ fn check_conditions(configs: &[RunConfig]) -> Result<(), Failure> {
             geometry.planes_per_die = 1;
             plane.profile.collection.buffer_pages = 0;
             plane.profile.collection.replica_pages = 0;
+            // What schedulers are told of the device is checked against the whole of it.
+            (plane.scheduler, plane.tunables) = ("noop".into(), Vec::new());
             Simulator::new(&plane, ())?;
         }
     }

@@ -2,8 +2,9 @@
 
 use crate::format::{self, ABSENT};
 use crate::names;
-use crate::plot::{bars, cdf, look};
+use crate::plot::{bars, cdf, lines, look};
 use crate::summary;
+use crate::sweep;
 use crate::table::{Pick, READ, Tone, WRITE, conflicted, ratio_tone};
 use minijinja::{Environment, Value, context};
 use planewise_sim::results::{DirectionMetrics, GcCost, Metrics, Results, Status, UnitUtilization};
@@ -35,6 +36,9 @@ pub fn html(results: &Results) -> String {
         collections => figures(collections(results, &names)),
         requests => tables::requests(results, &names),
         own => tables::own(results, &names),
+        throughput => tables::throughput(results, &names),
+        jobs => tables::jobs(results, &names),
+        sweep => figures(swept(results)),
         distributions => figures(distributions(results, &names)),
         times => figures(times(results, &names)),
         utilization => figures(utilization(results, &names)),
@@ -113,6 +117,22 @@ fn seeds(results: &Results) -> String {
 }
 
 const DIRECTIONS: [(&str, Pick); 2] = [("reads", READ), ("writes", WRITE)];
+
+/// Throughput over what varied about the workload.
+fn swept(results: &Results) -> Vec<Drawn> {
+    let Some(sweep) = sweep::sweep(results) else { return Vec::new() };
+    let of_column = |(place, name): (usize, &String)| {
+        let value = |row: &Vec<Option<usize>>| row[place].map(|run| sweep::throughput(&results.runs[run]));
+        (name.clone(), sweep.runs.iter().map(value).collect::<Vec<_>>())
+    };
+    let columns: Vec<(String, Vec<Option<f64>>)> = sweep.columns.iter().enumerate().map(of_column).collect();
+    let lines: Vec<lines::Line<'_>> =
+        columns.iter().map(|(name, values)| lines::Line { name, values: values.clone() }).collect();
+    let heading = format!("Throughput, {}", sweep::unit(results));
+    let label = format!("{heading}, over {}", sweep.title);
+    let plot = lines::plot(&label, &sweep.title, &sweep.values, &lines);
+    vec![(heading, plot.ok_or("No run finished."))]
+}
 
 fn distributions(results: &Results, names: &[String]) -> Vec<Drawn> {
     let mut drawn = Vec::new();

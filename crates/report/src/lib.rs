@@ -8,6 +8,7 @@
 //! Static SVG opens offline anywhere, follows the reader's light or dark setting by style sheet, can be read by screen readers,
 //! and is the same bytes for the same results.
 
+pub mod bench;
 pub mod directory;
 pub mod error;
 pub mod format;
@@ -17,8 +18,10 @@ pub mod names;
 pub mod plot;
 pub mod single;
 pub mod summary;
+pub mod sweep;
 pub mod table;
 
+pub use bench::bench;
 pub use directory::{Overwrite, RunDirectory, write_run_directory};
 pub use error::ReportError;
 pub use html::html;

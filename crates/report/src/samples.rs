@@ -206,6 +206,7 @@ pub fn all() -> Vec<Results> {
         bad_baseline,
         collections(),
         power_cut(),
+        sweep(),
     ]
 }
 
@@ -297,6 +298,9 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
             },
             duration_ns: 298_400_000_000,
             mean_queue_depth: 12.7,
+            direction_switches: 81_204,
+            fairness: Fairness::default(),
+            processes: Vec::new(),
         },
         tunables: BTreeMap::from([("barrier".to_owned(), "issue".to_owned())]),
         scheduler_counters: BTreeMap::from([
@@ -314,6 +318,7 @@ fn direction(mean: f64, waiting_share: f64, tail: f64, iops: f64) -> DirectionMe
     let at = |share: f64| (mean * 0.45 * (share / (1.0 - share)).powf(0.42) + mean * 0.05) as u64;
     let distribution = |factor: f64| Distribution {
         mean: mean * factor,
+        deviation: mean * factor * 1.7,
         p50: (at(0.5) as f64 * factor) as u64,
         p95: (at(0.95) as f64 * factor) as u64,
         p99: (at(0.99) as f64 * factor) as u64,
@@ -337,6 +342,31 @@ fn direction(mean: f64, waiting_share: f64, tail: f64, iops: f64) -> DirectionMe
     }
 }
 
+/// Two schedulers over three numbers of threads of a database.
+pub fn sweep() -> Results {
+    let mut results = six_schedulers();
+    for (index, run) in results.runs.iter_mut().enumerate() {
+        run.labels.scheduler = ["noop", "piq"][index % 2].to_owned();
+        run.labels.workload =
+            BTreeMap::from([("threads".to_owned(), ["1", "4", "16"][index / 2].to_owned())]);
+        let job = |name: &str, processes, background| JobMetrics {
+            name: name.to_owned(),
+            processes,
+            background,
+            fairness: 0.99,
+            ..JobMetrics::default()
+        };
+        let operations =
+            Operations { what: "transactions".to_owned(), count: 10_000, per_s: 100.0 * (index + 1) as f64 };
+        run.closed_loop = Some(ClosedLoop {
+            jobs: vec![job("threads", 4, false), job("page cleaner", 1, true)],
+            operations: Some(operations),
+        });
+    }
+    results.setup.options.insert("target".to_owned(), "sim:ssd1".to_owned());
+    results
+}
+
 /// A run in which nothing completed.
 fn empty_metrics() -> Metrics {
     Metrics {
@@ -351,5 +381,8 @@ fn empty_metrics() -> Metrics {
         gc: GcMetrics::default(),
         duration_ns: 0,
         mean_queue_depth: 0.0,
+        direction_switches: 0,
+        fairness: Fairness::default(),
+        processes: Vec::new(),
     }
 }

@@ -28,15 +28,15 @@ pub(crate) enum Tone {
 
 /// Text with its tone.
 #[derive(Clone, Debug)]
-struct Cell(String, Tone);
+pub(crate) struct Cell(pub(crate) String, pub(crate) Tone);
 
 /// A column: its group (empty for none), its title, whether it hugs the column before it, and its cells.
-struct Column {
-    group: &'static str,
-    title: String,
-    left: bool,
-    glued: bool,
-    cells: Vec<Cell>,
+pub(crate) struct Column {
+    pub(crate) group: &'static str,
+    pub(crate) title: String,
+    pub(crate) left: bool,
+    pub(crate) glued: bool,
+    pub(crate) cells: Vec<Cell>,
 }
 
 /// Group of the columns that a narrow terminal can do without.
@@ -78,14 +78,19 @@ pub fn comparison(results: &Results, style: Style) -> String {
 }
 
 /// A table, what it can do without (first what it misses least), and how it is told where it does not fit at all.
-struct Block {
-    columns: Vec<Column>,
-    spare: &'static [(&'static str, &'static str)],
-    stacked: fn(&Results, Style) -> String,
+pub(crate) struct Block {
+    pub(crate) columns: Vec<Column>,
+    pub(crate) spare: &'static [(&'static str, &'static str)],
+    pub(crate) stacked: fn(&Results, Style) -> String,
 }
 
 impl Block {
-    fn text(mut self, results: &Results, style: Style, left_out: &mut Vec<&'static str>) -> String {
+    pub(crate) fn text(
+        mut self,
+        results: &Results,
+        style: Style,
+        left_out: &mut Vec<&'static str>,
+    ) -> String {
         let fits = |table: &Lines| style.width.is_none_or(|width| table.width <= width);
         let mut table = table_lines(&self.columns, style);
         for (dropped, (group, _)) in self.spare.iter().enumerate() {
@@ -122,7 +127,8 @@ pub(crate) fn header(results: &Results, style: Style) -> String {
     }
     item("device", first.map(|run| run.labels.device.as_str()));
     item("condition", Some(&results.setup.condition));
-    item("trace", Some(&results.setup.trace.name));
+    let served = if results.setup.trace.format == "workload" { "workload" } else { "trace" };
+    item(served, Some(&results.setup.trace.name));
     let requests = first.map(|run| format::count(run.metrics.requests.completed));
     item("command queue", first.map(|run| run.labels.command_queue.as_str()));
     if let Some(requests) = requests {
@@ -144,7 +150,7 @@ fn wrap(items: &[String], style: Style) -> String {
     lines.iter().map(|line| paint(line, Tone::Plain, style) + "\n").collect()
 }
 
-fn footer(results: &Results, left_out: &[&str], style: Style) -> String {
+pub(crate) fn footer(results: &Results, left_out: &[&str], style: Style) -> String {
     let names = names::run_names(results);
     let mut lines = Vec::new();
     match names.get(results.baseline) {
@@ -153,6 +159,14 @@ fn footer(results: &Results, left_out: &[&str], style: Style) -> String {
         None => lines.push("baseline: none (its run is missing), so no ratios".to_owned()),
     }
     lines.extend(left_out.iter().map(|what| format!("left out for width: {what}")));
+    lines.iter().map(|line| paint(line, Tone::Faint, style) + "\n").collect::<String>()
+        + &notes(results, style)
+}
+
+/// What must be said below any table: which runs are bounds, and which are not whole.
+pub(crate) fn notes(results: &Results, style: Style) -> String {
+    let names = names::run_names(results);
+    let mut lines = Vec::new();
     let bounds: Vec<&str> = results
         .runs
         .iter()
@@ -180,7 +194,7 @@ fn footer(results: &Results, left_out: &[&str], style: Style) -> String {
 }
 
 /// The columns that name each run; the first marks the baseline and runs cut short.
-fn identity_columns(results: &Results) -> Vec<Column> {
+pub(crate) fn identity_columns(results: &Results) -> Vec<Column> {
     let identity = names::identity(results).into_iter().enumerate();
     identity
         .map(|(place, distinction)| {
@@ -309,14 +323,16 @@ fn collection_columns(results: &Results) -> Vec<Column> {
 /// Metrics of one direction, or nothing when no such request completed.
 pub(crate) type Pick = fn(&RunResult) -> Option<&DirectionMetrics>;
 /// One time out of a direction's metrics, ns.
-type Time = fn(&DirectionMetrics) -> f64;
+pub(crate) type Time = fn(&DirectionMetrics) -> f64;
 
 pub(crate) const READ: Pick = |run| (run.metrics.requests.reads > 0).then_some(&run.metrics.read);
 pub(crate) const WRITE: Pick = |run| (run.metrics.requests.writes > 0).then_some(&run.metrics.write);
+pub(crate) const LATENCIES: [(&str, Time); 2] =
+    [("mean", |of| of.latency_ns.mean), ("p99", |of| of.latency_ns.p99 as f64)];
 const TAILS: [(&str, Time); 2] =
     [("p99", |of| of.latency_ns.p99 as f64), ("p99.9", |of| of.latency_ns.p999 as f64)];
 
-fn time_cell(direction: Option<&DirectionMetrics>, get: Time) -> Cell {
+pub(crate) fn time_cell(direction: Option<&DirectionMetrics>, get: Time) -> Cell {
     Cell(direction.map_or(ABSENT.to_owned(), |of| format::time(get(of))), Tone::Plain)
 }
 
@@ -356,12 +372,12 @@ pub(crate) fn ratio_tone(ratio: f64) -> Tone {
     }
 }
 
-struct Lines {
-    text: String,
+pub(crate) struct Lines {
+    pub(crate) text: String,
     width: usize,
 }
 
-fn table_lines(columns: &[Column], style: Style) -> Lines {
+pub(crate) fn table_lines(columns: &[Column], style: Style) -> Lines {
     let shown = |text: &str| if style.ascii { format::ascii(text).width() } else { text.width() };
     let widths: Vec<usize> = columns
         .iter()

@@ -26,6 +26,7 @@ impl Bench {
         let host = HostKnowledge {
             queue_length: queued + 1,
             units: UnitMap::modulo(UNITS),
+            writes_stay: true,
             page_bytes: 4096,
             capacity_sectors: 1 << 28,
         };

@@ -175,6 +175,7 @@ impl RunConfig {
         let knowledge = HostKnowledge {
             queue_length: self.queue_length,
             units: self.told_units.map_or_else(|| true_units.clone(), UnitMap::modulo),
+            writes_stay: profile.translation.allocation.parse::<AllocationOrder>().is_ok(),
             page_bytes: profile.geometry.page_bytes,
             capacity_sectors: u64::from(profile.user_pages())
                 * u64::from(profile.geometry.sectors_per_page()),

@@ -77,7 +77,7 @@ pub struct RunResult {
     /// Invariants checked, and how often; empty without `--check`.
     pub invariants: BTreeMap<String, u64>,
     /// What a closed loop measures besides; nothing when a trace was replayed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
 }
 
@@ -178,7 +178,7 @@ pub struct Labels {
     /// Seed.
     pub seed: u64,
     /// Options of the workload that differ between runs, with their values.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub workload: BTreeMap<String, String>,
 }
 

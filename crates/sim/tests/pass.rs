@@ -3,6 +3,7 @@
 mod common;
 
 use common::{device, run};
+use planewise_model::profile::Regions;
 use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_sim::host::Merging;
 use planewise_sim::{RunConfig, SimError, Simulator};
@@ -121,4 +122,63 @@ fn a_region_size_that_cannot_be_is_refused_before_anything_runs() {
     assert!(error("four", "16").contains("such as 4294967296, 512m or 4g"));
     assert!(error("4096", "0").contains("from 1 to"));
     assert!(error("8k", "x").contains("pass.batch"));
+}
+
+/// Figure 6: two regions that serve two requests at a time each, a device that takes four, and R1 to R4 of region 1, then Q1
+/// to Q4 of region 2, all at once.
+fn figure_6(scheduler: &str) -> Vec<(char, u32, u64, u64)> {
+    const READ: u64 = 30_000 + 40_960;
+    let mut profile = device(8, 1, 1, 1);
+    profile.interface.command_queue = "ncq:4".into();
+    profile.regions = Some(Regions { mib: 1, operations: 2 });
+    let mut config = RunConfig { scheduler: scheduler.into(), ..RunConfig::new(profile) };
+    if scheduler == "pass" {
+        config.tunables = vec![("region_size".into(), "1m".into()), ("batch".into(), "2".into())];
+    }
+    // Eight chips and channels, one for each request: nothing but the regions is in the way.
+    let pages = (0..4).chain(256 + 4..256 + 8);
+    let requests: Vec<Request> = pages.map(|page| request(Ns::ZERO, page, Direction::Read)).collect();
+    run(&config, &requests)
+        .unwrap()
+        .iter()
+        .map(|completion| {
+            let page = completion.request.start.0 / 8;
+            let region = if page < 256 { 'R' } else { 'Q' };
+            let (issued, completed) = (completion.issued.0, completion.completed.0);
+            assert!(issued % READ == 0 && completed % READ == 0, "whole services: {issued}, {completed}");
+            (region, (page % 4 + 1) as u32, issued / READ, completed / READ)
+        })
+        .collect()
+}
+
+#[test]
+fn figure_6_pass_serves_both_regions_at_once_and_the_others_one_after_the_other() {
+    // Request, when it is issued and when it is complete, in services.
+    for scheduler in ["noop", "deadline"] {
+        let found = figure_6(scheduler);
+        let expected = [
+            ('R', 1, 0, 1),
+            ('R', 2, 0, 1),
+            // They crowd their region: region 2 serves nobody until T1, when the device takes Q1 and Q2.
+            ('R', 3, 0, 2),
+            ('R', 4, 0, 2),
+            ('Q', 1, 1, 2),
+            ('Q', 2, 1, 2),
+            ('Q', 3, 2, 3),
+            ('Q', 4, 2, 3),
+        ];
+        assert!(expected.iter().all(|step| found.contains(step)), "{scheduler}: {found:?}");
+    }
+    let found = figure_6("pass");
+    let expected = [
+        ('R', 1, 0, 1),
+        ('R', 2, 0, 1),
+        ('Q', 1, 0, 1),
+        ('Q', 2, 0, 1),
+        ('R', 3, 1, 2),
+        ('R', 4, 1, 2),
+        ('Q', 3, 1, 2),
+        ('Q', 4, 1, 2),
+    ];
+    assert!(expected.iter().all(|step| found.contains(step)), "{found:?}");
 }

@@ -4,11 +4,13 @@
 //! carries it out, and tells it what completed: a simulator in model time, or a real device against a clock.
 //!
 //! * [`jobs`]: jobs with the options of fio, from a file or a command line.
+//! * [`models`]: what applications and their file systems ask of the device.
 //! * [`error`]: what can be wrong with a description.
 
 mod definition;
 pub mod error;
 pub mod jobs;
+pub mod models;
 mod values;
 
 pub use definition::Definition;

@@ -51,6 +51,9 @@ pub enum Command {
     /// List, show and check device profiles
     #[command(subcommand)]
     Device(DeviceCommand),
+    /// List and show application models, check job files
+    #[command(subcommand)]
+    Workload(WorkloadCommand),
     /// List host schedulers and show their tunables
     #[command(subcommand)]
     Scheduler(SchedulerCommand),
@@ -80,6 +83,28 @@ pub enum DeviceCommand {
     Policies,
     /// Print the JSON Schema of profile files, for editors
     Schema,
+}
+
+/// `planewise workload …`
+#[derive(Debug, Subcommand)]
+pub enum WorkloadCommand {
+    /// List the application models that ship with the program
+    List,
+    /// Print a model's parameters as TOML, with where they come from
+    Show {
+        /// Name of a model
+        name: String,
+    },
+    /// Check a job file or the file of a model; prints one line when all is well
+    Check {
+        /// TOML file, or fio's own format in a file named .fio or .ini
+        file: PathBuf,
+        /// The device that areas must fit on, when the file names none: sim:PROFILE
+        #[arg(long, value_name = "sim:PROFILE|FILE", default_value = "sim:piq-128g")]
+        target: String,
+    },
+    /// List the options of jobs, and which of fio's others are accepted or refused
+    Options,
 }
 
 /// `planewise scheduler …`

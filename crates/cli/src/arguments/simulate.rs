@@ -2,6 +2,7 @@
 
 use super::ReadArguments;
 use crate::axes::Given;
+use crate::record::RecordAt;
 use clap::Args;
 use planewise_sim::drivers::replay::PowerCut;
 use std::num::NonZeroUsize;
@@ -88,6 +89,19 @@ pub struct CommonArguments {
     /// Write every request with its times to requests.parquet in the run directory
     #[arg(long, help_heading = "Output")]
     pub request_log: bool,
+    /// Write the block trace as it was issued to the device (or, with --record-at queue, as it arrived), as Parquet that
+    /// --trace reads; of several runs each to a file of its own, whose name ends in what the run differs in
+    #[arg(long, value_name = "FILE.parquet", value_parser = crate::record::parquet_path, help_heading = "Output")]
+    pub record: Option<PathBuf>,
+    /// Where requests are recorded
+    #[arg(
+        long,
+        value_name = "WHERE",
+        default_value = "device",
+        requires = "record",
+        help_heading = "Output"
+    )]
+    pub record_at: RecordAt,
     /// Where the output goes.
     #[command(flatten)]
     pub output: OutputArguments,

@@ -5,9 +5,11 @@ use crate::arguments::BenchArguments;
 use crate::execute::Input;
 use crate::failure::Failure;
 use crate::plan::{Plan, RUNS_MAX};
+use planewise_model::names;
 use planewise_sim::results::TraceSetup;
 use planewise_workload::Definition;
 use planewise_workload::jobs::JobFile;
+use planewise_workload::models::{EMBEDDED, Model};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -29,12 +31,13 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
     let mut plan = Plan::new(&arguments.axes.0, true, &device, &arguments.common)?;
     let variations = variations(&arguments.vary, &workload.definition)?;
     let each = vary(&mut plan, &variations)?;
+    let requests = check(&plan, &each)?;
     plan.options.extend(options(arguments, &device));
     let text = workload.definition.to_toml();
     let job = Job {
         command: "bench",
         plan: &plan,
-        input: Input::Workloads { name: &workload.name, each: &each },
+        input: Input::Workloads { name: &workload.name, each: &each, requests },
         trace: TraceSetup {
             name: workload.name.clone(),
             source: workload.source,
@@ -44,7 +47,7 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
         warm_up: 0,
         common: &arguments.common,
         timeline: None,
-        table: planewise_report::comparison,
+        table: planewise_report::bench,
     };
     simulate::simulate(job, stop)
 }
@@ -63,9 +66,20 @@ fn find(arguments: &BenchArguments) -> Result<Found, Failure> {
         let definition = Definition::Jobs(JobFile::single(name));
         return Ok(Found { name: name.to_owned(), source: "command line".to_owned(), definition });
     };
-    let content = std::fs::read_to_string(text)
-        .map_err(|error| Failure::usage(format!("{text}: {error}; allowed: a job file")))?;
-    let definition = Definition::Jobs(JobFile::parse(&content, text)?);
+    if EMBEDDED.iter().any(|(name, _)| name == text) {
+        let definition = Definition::Model(Model::embedded(text)?);
+        return Ok(Found { name: text.clone(), source: "embedded".to_owned(), definition });
+    }
+    let looks_like_a_file = Path::new(text).exists() || text.contains(['/', '.']);
+    if !looks_like_a_file {
+        return Err(Failure::usage(format!(
+            "{}, or a file of jobs or of a model",
+            names::unknown("workload", text, EMBEDDED.iter().map(|(name, _)| *name))
+        )));
+    }
+    let content =
+        std::fs::read_to_string(text).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
+    let definition = Definition::parse(&content, text)?;
     let name = Path::new(text).file_stem().map_or(text.clone(), |stem| stem.to_string_lossy().into_owned());
     Ok(Found { name, source: text.clone(), definition })
 }
@@ -146,6 +160,16 @@ fn vary(plan: &mut Plan, variations: &[Variation]) -> Result<Vec<Definition>, Fa
         }
     }
     Ok(each)
+}
+
+/// Checks all workloads against their devices, and counts their requests where they know how many.
+fn check(plan: &Plan, each: &[Definition]) -> Result<Option<u64>, Failure> {
+    let mut total = Some(0u64);
+    for (config, workload) in plan.configs.iter().zip(each) {
+        let requests = workload.build(config.profile.user_capacity().0, config.seed)?.total_requests();
+        total = total.zip(requests).map(|(total, requests)| total.saturating_add(requests));
+    }
+    Ok(total)
 }
 
 fn options(arguments: &BenchArguments, device: &str) -> BTreeMap<String, String> {

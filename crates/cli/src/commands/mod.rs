@@ -9,3 +9,4 @@ pub mod run;
 pub mod scheduler;
 mod simulate;
 pub mod trace;
+pub mod workload;

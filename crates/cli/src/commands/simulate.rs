@@ -5,6 +5,7 @@ use crate::execute::{self, Extras, Input, Outcome};
 use crate::failure::Failure;
 use crate::output::{self, WholeFile};
 use crate::plan::Plan;
+use crate::record::path_of_run;
 use crate::request_log;
 use crate::source::Source;
 use planewise_report::{Overwrite, RunDirectory, Style};
@@ -80,6 +81,9 @@ pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
     let setup = setup(plan, trace);
     let (place, overwrite) = place(command, output, &setup);
     let directory = RunDirectory::create(&place, overwrite)?;
+    if let Some(record) = &common.record {
+        check_records(record, plan, output.force)?;
+    }
     let timeline = timeline_path.map(|path| WholeFile::create(path, output.force)).transpose()?;
     let (timeline_file, timeline_sink) = timeline.unzip();
 
@@ -88,6 +92,7 @@ pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
         check: common.check,
         power_cut: plan.power_cut,
         request_log: common.request_log.then(|| directory.path()),
+        record: common.record.as_deref().map(|path| (path, common.record_at, output.force)),
         timeline: timeline_sink.map(|sink| (sink, TIMELINE_OPERATIONS_MAX)),
         timeline_path,
         jobs: common.jobs,
@@ -134,6 +139,14 @@ pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
             place.display()
         ))),
     }
+}
+
+/// Whether the traces of all runs have a place: found out before anything is simulated.
+fn check_records(path: &Path, plan: &Plan, replace: bool) -> Result<(), Failure> {
+    let runs = plan.names.len();
+    plan.names
+        .iter()
+        .try_for_each(|name| WholeFile::create(&path_of_run(path, name, runs), replace).map(|_| ()))
 }
 
 fn setup(plan: &Plan, trace: TraceSetup) -> Setup {

@@ -3,6 +3,7 @@
 use super::{Cell, DIRECTIONS};
 use crate::format::{self, ABSENT};
 use crate::names;
+use crate::sweep;
 use crate::table::{COLLECTION, Pick, READ, WRITE};
 use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult};
 use serde::Serialize;
@@ -92,6 +93,53 @@ fn table(results: &Results, names: &[String], columns: &[(&str, Text)]) -> Table
             columns.iter().map(|(_, text)| Cell::plain(text(&run.metrics))).collect()
         }),
     }
+}
+
+/// What closed loops got done: a row per run. None where traces were replayed.
+pub(super) fn throughput(results: &Results, names: &[String]) -> Option<Table> {
+    results.runs.iter().find(|run| run.closed_loop.is_some())?;
+    let titles = [&sweep::unit(results), "IOPS", "bandwidth", "mean", "deviation", "processes", "fairness"];
+    let rows = rows(results, names, |run| {
+        let m = &run.metrics;
+        let texts = [
+            format::three_digits(sweep::throughput(run)),
+            format::rate(m.all.iops),
+            format::bandwidth(m.all.bandwidth_bytes_per_s),
+            format::time(m.all.latency_ns.mean),
+            format::time(m.all.latency_ns.deviation),
+            format::count(m.fairness.processes.into()),
+            or_absent(m.fairness.processes.into(), || format!("{:.3}", m.fairness.bandwidth)),
+        ];
+        texts.map(Cell::plain).into()
+    });
+    Some(Table { titles: titles.map(str::to_owned).into(), rows })
+}
+
+/// The jobs of closed loops: a row for each of each run, where there are several.
+pub(super) fn jobs(results: &Results, names: &[String]) -> Option<Table> {
+    let titles = ["requests", "IOPS", "bandwidth", "mean", "deviation", "p50", "p99", "p99.9", "fairness"];
+    let mut rows = Vec::new();
+    for (index, (run, name)) in results.runs.iter().zip(names).enumerate() {
+        let jobs = run.closed_loop.as_ref().map_or(&[][..], |closed| &closed.jobs);
+        for job in jobs.iter().filter(|_| jobs.len() > 1) {
+            let l = &job.all.latency_ns;
+            let mut texts = vec![
+                format::count(job.all.requests),
+                format::rate(job.all.iops),
+                format::bandwidth(job.all.bandwidth_bytes_per_s),
+            ];
+            texts.extend([l.mean, l.deviation].map(format::time));
+            texts.extend([l.p50, l.p99, l.p999].map(|ns| format::time(ns as f64)));
+            texts.push(or_absent(job.processes.saturating_sub(1).into(), || format!("{:.3}", job.fairness)));
+            rows.push(Row {
+                name: format!("{name} · {}", job.name),
+                baseline: index == results.baseline,
+                bound: false,
+                cells: texts.into_iter().map(Cell::plain).collect(),
+            });
+        }
+    }
+    (!rows.is_empty()).then(|| Table { titles: titles.map(str::to_owned).into(), rows })
 }
 
 /// Flash operations: a row per run.

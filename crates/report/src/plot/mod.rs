@@ -6,6 +6,7 @@
 
 pub mod bars;
 pub mod cdf;
+pub mod lines;
 pub mod scale;
 pub mod svg;
 

@@ -4,12 +4,22 @@
 //! scheduler's kernel module is recognisably the same algorithm. A scheduler sees requests, the time, and whether the
 //! device takes a command ([`Gate`]); it never sees where pages really are or what the flash is doing.
 
+mod anticipatory;
 mod batches;
+mod bfq;
+mod by_process;
+mod cfq;
 mod deadline;
 mod elevator;
 mod fifo;
+mod fios;
+mod habits;
+mod kyber;
+mod lineup;
 mod list;
+mod mq_deadline;
 mod noop;
+mod one_way;
 mod pass;
 mod piq;
 mod piq_plus;
@@ -134,11 +144,16 @@ pub struct HostKnowledge {
     pub queue_length: u32,
     /// Parallel units and how pages are spread over them.
     pub units: UnitMap,
+    /// Whether a write goes to the units that its addresses say; elsewhere under dynamic and write-order allocation.
+    pub writes_stay: bool,
     /// Bytes of a flash page: what a request is rounded to.
     pub page_bytes: u32,
     /// Sectors of the device.
     pub capacity_sectors: u64,
 }
+
+/// Builds a scheduler for what the host knows, with its tunables.
+pub type Build = fn(&HostKnowledge, &TunableValues) -> Result<Box<dyn HostScheduler>, SimError>;
 
 /// One line of the table of schedulers.
 pub struct Entry {
@@ -151,13 +166,19 @@ pub struct Entry {
     /// Its tunables.
     pub tunables: &'static [Tunable],
     /// Builds it, or says which tunable does not go with the device.
-    pub build: fn(&HostKnowledge, &TunableValues) -> Result<Box<dyn HostScheduler>, SimError>,
+    pub build: Build,
 }
 
 /// All schedulers: those of Linux, then those of the papers, then our own.
 pub static SCHEDULERS: &[Entry] = &[
     noop::ENTRY,
     deadline::ENTRY,
+    mq_deadline::ENTRY,
+    kyber::ENTRY,
+    bfq::ENTRY,
+    cfq::ENTRY,
+    anticipatory::ENTRY,
+    fios::ENTRY,
     rws::ENTRY,
     piq_r::ENTRY,
     piq_w::ENTRY,

@@ -47,10 +47,6 @@ impl Sorted {
         self.by_arrival[direction.index()].is_empty()
     }
 
-    pub(super) fn count(&self, direction: Direction) -> u32 {
-        self.by_arrival[direction.index()].count()
-    }
-
     pub(super) fn add(&mut self, storage: &mut Storage, slot: Slot, request: &QueuedRequest, deadline: Ns) {
         let direction = request.request.direction.index();
         storage.deadlines[slot.index()] = deadline;

@@ -87,19 +87,10 @@ impl<K: Copy + Ord + Default> Nodes<K> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tree {
     root: u32,
-    count: u32,
 }
 
 impl Tree {
-    pub(crate) const EMPTY: Tree = Tree { root: NIL, count: 0 };
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.root == NIL
-    }
-
-    pub(crate) fn count(&self) -> u32 {
-        self.count
-    }
+    pub(crate) const EMPTY: Tree = Tree { root: NIL };
 
     /// Replaces the child that `old` is by `new`.
     fn replace<K>(&mut self, nodes: &mut Nodes<K>, parent: u32, old: u32, new: u32) {
@@ -146,7 +137,6 @@ impl Tree {
             NIL => self.root = slot.0,
             parent => nodes.nodes[parent as usize].children[side] = slot.0,
         }
-        self.count += 1;
         loop {
             let parent = nodes.nodes[slot.index()].parent;
             if parent == NIL || nodes.nodes[parent as usize].priority >= priority {
@@ -168,17 +158,11 @@ impl Tree {
             let higher = nodes.nodes[left as usize].priority > nodes.nodes[right as usize].priority;
             self.rotate(nodes, if higher { left } else { right });
         }
-        self.count -= 1;
     }
 
     /// The slot with the lowest key.
     pub(crate) fn first<K: Copy + Ord + Default>(&self, nodes: &Nodes<K>) -> Option<Slot> {
         (self.root != NIL).then(|| Slot(nodes.extreme(self.root, 0)))
-    }
-
-    /// The slot with the highest key.
-    pub(crate) fn last<K: Copy + Ord + Default>(&self, nodes: &Nodes<K>) -> Option<Slot> {
-        (self.root != NIL).then(|| Slot(nodes.extreme(self.root, 1)))
     }
 
     /// The first slot whose key is `key` or higher.
@@ -251,7 +235,7 @@ mod tests {
                     }
                     let expected: Vec<u32> = list.iter().map(|&(.., slot)| slot).collect();
                     assert_eq!(found, expected, "seed {seed}");
-                    let mut at = tree.last(&nodes);
+                    let mut at = expected.last().map(|&slot| Slot(slot));
                     for slot in expected.iter().rev() {
                         assert_eq!(at, Some(Slot(*slot)), "seed {seed}");
                         at = nodes.previous(Slot(*slot));
@@ -264,7 +248,6 @@ mod tests {
                         tree.find(&nodes, key),
                         at_or_after.filter(|entry| entry.0 == key).map(|entry| Slot(entry.2))
                     );
-                    assert_eq!((tree.count() as usize, tree.is_empty()), (list.len(), list.is_empty()));
                 }
             }
         }

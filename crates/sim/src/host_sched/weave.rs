@@ -4,7 +4,8 @@
 //! asks for every waiting request whether its units have room, and issues the first that fits: late requests first, then
 //! reads, then writes; of each the shortest first, of equals the oldest. Three rules keep the threads from tangling:
 //!
-//! * a write stays off units that a waiting read wants (direction batches, kept by unit instead of by device);
+//! * a write stays off units that a waiting read wants, and starts only while few reads are outstanding: direction batches,
+//!   kept by unit where the units are known, and by the device where its own business may cross;
 //! * a unit, and a region of the address space, holds no more outstanding requests than it serves best: what waits, waits
 //!   here, where reads can still go before writes, and not inside the device (PASS's region depth, PASS paper, section 3.4);
 //! * a request past its deadline goes first, and while it does not fit, nothing else enters its units.
@@ -28,8 +29,8 @@ pub(super) const ENTRY: Entry = Entry {
         Tunable {
             name: "unit_depth",
             unit: "requests",
-            summary: "requests outstanding on a unit at most; 1 keeps every choice open, more hides the time between two requests, too many let reads wait behind writes inside the device",
-            kind: TunableKind::Number { default: 2, min: 1, max: DEPTH_MAX as u64 },
+            summary: "requests outstanding on a unit at most; 1 keeps every choice open, more hides the time between two requests, too many let reads wait behind writes inside the device; 0: 2 where writes stay on the units of their addresses, 3 where the device moves them and the guess is less sure",
+            kind: TunableKind::Number { default: 0, min: 0, max: DEPTH_MAX as u64 },
         },
         REGION_SIZE,
         Tunable {
@@ -37,6 +38,12 @@ pub(super) const ENTRY: Entry = Entry {
             unit: "requests",
             summary: "requests outstanding in a region at most, 0 for any number; for devices that serve a crowded region slower",
             kind: TunableKind::Number { default: 0, min: 0, max: 65_536 },
+        },
+        Tunable {
+            name: "reads_out_max",
+            unit: "requests",
+            summary: "reads outstanding above which no write starts: fewer keeps bursts of reads clear of writes, more lets writes go sooner",
+            kind: TunableKind::Number { default: 2, min: 0, max: 65_536 },
         },
         Tunable {
             name: "read_wait_max_ns",
@@ -88,6 +95,9 @@ struct Weave {
     /// Regions and requests outstanding in each, where their depth is limited.
     regions: Option<(Regions, Vec<u16>)>,
     region_depth: u16,
+    /// Reads outstanding, and how many may be when a write starts.
+    reads_out: u32,
+    reads_out_max: u32,
     wait_max: [Ns; 2],
     look_ahead: u32,
     late: [u64; 2],
@@ -120,9 +130,15 @@ impl Weave {
             full: vec![0; words],
             wanted: vec![0; words],
             claimed: vec![0; words],
-            unit_depth: values.number("unit_depth") as u16,
+            unit_depth: match values.number("unit_depth") as u16 {
+                0 if host.writes_stay => 2,
+                0 => 3,
+                depth => depth,
+            },
             regions,
             region_depth: region_depth as u16,
+            reads_out: 0,
+            reads_out_max: values.number("reads_out_max") as u32,
             wait_max: ["read_wait_max_ns", "write_wait_max_ns"].map(|name| Ns(values.number(name))),
             look_ahead: values.number("look_ahead") as u32,
             late: [0; 2],
@@ -161,6 +177,9 @@ impl Weave {
     fn occupy(&mut self, slot: Slot, request: &QueuedRequest, starts: bool) {
         let vector = &self.vectors[slot.index() * self.words..][..self.words];
         tally(vector, &mut self.outstanding, starts, self.unit_depth, &mut self.full);
+        if request.request.direction == Direction::Read {
+            if starts { self.reads_out += 1 } else { self.reads_out -= 1 }
+        }
         if let Some((regions, outstanding)) = &mut self.regions {
             let count = &mut outstanding[regions.of(request.request.start)];
             if starts { *count += 1 } else { *count -= 1 }
@@ -278,10 +297,13 @@ impl HostScheduler for Weave {
             let vector = &self.vectors[slot.index() * self.words..][..self.words];
             self.claimed.iter_mut().zip(vector).for_each(|(claimed, vector)| *claimed |= vector);
         }
-        for direction in Direction::ALL {
-            if let Some(slot) = self.find(direction, gate) {
-                return self.issue(slot, direction, gate);
-            }
+        if let Some(slot) = self.find(Direction::Read, gate) {
+            return self.issue(slot, Direction::Read, gate);
+        }
+        if self.reads_out <= self.reads_out_max
+            && let Some(slot) = self.find(Direction::Write, gate)
+        {
+            return self.issue(slot, Direction::Write, gate);
         }
         if next == Ns::MAX { Decision::Wait } else { Decision::WakeAt(next) }
     }

@@ -14,7 +14,7 @@
 //! Flushes, discards and pass-through commands are counted and left out. Passed over: the other actions, messages
 //! (`m`), lines that begin with `#`, and the statistics at the end. Any other line is an error.
 
-use super::block_events::{Action, Choice, Event, Operation, classify};
+use super::block_events::{Action, Choice, Event, Operation, classify, is_synchronous};
 use super::event_log::{EventLog, Events, Log};
 use super::tokens::{self, Tokens, Unexpected};
 use super::{Certainty, Format, ReadOptions, Reader};
@@ -120,7 +120,8 @@ fn parse(line: &[u8], in_statistics: bool) -> Result<Line, Unexpected> {
     let Some(operation) = classify(rwbs) else {
         return Err(Unexpected::new("operation", rwbs, "letters as R, WS, RA, FN, D"));
     };
-    let mut event = Event { time, start: 0, sectors: 0, operation, action, process, volume: 0 };
+    let synchronous = is_synchronous(rwbs);
+    let mut event = Event { time, start: 0, sectors: 0, operation, synchronous, action, process, volume: 0 };
     match tokens.rest().first() {
         // "Q FWFS [jbd2]": a flush has no sector at all.
         Some(b'[') => {}

@@ -54,6 +54,8 @@ pub(crate) struct Event {
     pub sectors: u32,
     /// What is done.
     pub operation: Operation,
+    /// Whether someone waits for it: the kernel's `S`. Reads need no flag.
+    pub synchronous: bool,
     /// Which step this is.
     pub action: Action,
     /// Who caused it (process id), 0 when unknown.
@@ -83,6 +85,11 @@ pub(crate) fn classify(rwbs: &[u8]) -> Option<Operation> {
         b'N' | b'Z' => Some(Operation::Other),
         _ => None,
     }
+}
+
+/// Whether the letters say that someone waits: `S` behind the operation.
+pub(crate) fn is_synchronous(rwbs: &[u8]) -> bool {
+    rwbs.iter().skip(1).any(|letter| *letter == b'S')
 }
 
 /// The devices of a log, numbered in order of first appearance and named `major,minor`.
@@ -310,6 +317,7 @@ impl Assembler {
         };
         if event.action == chosen {
             let mut request = Request::new(Ns(event.time), Lsn(event.start), event.sectors, direction);
+            request.synchronous |= event.synchronous;
             request.process = event.process;
             request.volume = event.volume;
             let is_settled = chosen == Action::Complete;
@@ -352,7 +360,7 @@ mod tests {
 
     fn event(time: u64, action: Action, start: u64) -> Event {
         let operation = Operation::Data(Direction::Read);
-        Event { time, start, sectors: 8, operation, action, process: 7, volume: 0 }
+        Event { time, start, sectors: 8, operation, synchronous: false, action, process: 7, volume: 0 }
     }
 
     fn assemble(choice: Choice, events: &[Event]) -> Vec<Request> {
@@ -391,6 +399,11 @@ mod tests {
             ("N", Other),
         ] {
             assert_eq!(classify(letters.as_bytes()), Some(operation), "{letters}");
+        }
+        for (letters, waits) in
+            [("WS", true), ("WSM", true), ("FWS", true), ("W", false), ("WM", false), ("R", false)]
+        {
+            assert_eq!(is_synchronous(letters.as_bytes()), waits, "{letters}");
         }
         for wrong in ["", "r", "X", "W5", "FX", "WWWWWWWWWWW"] {
             assert_eq!(classify(wrong.as_bytes()), None, "{wrong}");

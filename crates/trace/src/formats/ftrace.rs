@@ -15,7 +15,7 @@
 //! Flushes, discards and commands without data are counted and left out; lines of other events and the tracers' own
 //! headers are passed over; lost events are reported ([`Reader::warnings`]); any other line is an error.
 
-use super::block_events::{Action, Choice, Event, Operation, classify};
+use super::block_events::{Action, Choice, Event, Operation, classify, is_synchronous};
 use super::event_log::{EventLog, Events, Log};
 use super::tokens::{self, Tokens, Unexpected};
 use super::{Certainty, Format, ReadOptions, Reader};
@@ -116,8 +116,16 @@ fn parse(line: &[u8]) -> Result<Line, Unexpected> {
     if matches!(operation, Operation::Data(_)) && start.checked_add(u64::from(sectors)).is_none() {
         return Err(Unexpected::new("range", line, "sector + length below 2^64"));
     }
-    let event =
-        Event { time: prefix.time, start, sectors, operation, action, process: prefix.process, volume: 0 };
+    let event = Event {
+        time: prefix.time,
+        start,
+        sectors,
+        operation,
+        synchronous: is_synchronous(rwbs),
+        action,
+        process: prefix.process,
+        volume: 0,
+    };
     Ok(Line::Block(event, major, minor))
 }
 
@@ -266,7 +274,7 @@ mod tests {
         ] {
             let trace = read_bytes(&FORMAT, line.as_bytes()).unwrap();
             let mut expected = Request::new(Ns(12_345_678_000), Lsn(128), 8, Direction::Write);
-            expected.process = 4711;
+            (expected.process, expected.synchronous) = (4711, true);
             assert_eq!(trace.requests, [expected], "{line}");
         }
     }

@@ -9,10 +9,11 @@
 //! | `process` | u32 | process, 0 when unknown |
 //! | `volume` | u32 | volume |
 //! | `response_ns` | u64, nullable | the response time that the trace recorded |
+//! | `synchronous` | bool, nullable | whether someone waits for it |
 //!
 //! The file's metadata key `planewise.trace` holds the version, 1. The reader also takes files without the key when all
 //! columns are there with these types, signed or nullable too (a null or negative value in any column but
-//! `response_ns` is an error); `response_ns` may be missing. Other columns are ignored. Both directions work in row
+//! the last two is an error); the last two may be missing, and then reads are synchronous and writes are not. Other columns are ignored. Both directions work in row
 //! groups of bounded size; [`Reader::position`] counts rows, from 1.
 
 use super::random_access::into_file;
@@ -21,7 +22,7 @@ use crate::error::{Position, TraceError};
 use crate::input::Input;
 use columns::{Chunk, Columns};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -43,7 +44,7 @@ mod tests;
 /// Parquet with Planewise's columns.
 pub static FORMAT: Format = Format {
     name: "parquet",
-    description: "Parquet: arrival_ns, lsn, sectors, direction, process, volume, response_ns",
+    description: "Parquet: arrival_ns, lsn, sectors, direction, process, volume, response_ns, synchronous",
     time_unit_open: false,
     detect,
     open,
@@ -64,6 +65,7 @@ const SCHEMA: &str = "message trace {
     REQUIRED INT32 process (INTEGER(32, false));
     REQUIRED INT32 volume (INTEGER(32, false));
     OPTIONAL INT64 response_ns (INTEGER(64, false));
+    REQUIRED BOOLEAN synchronous;
 }";
 
 fn detect(head: &[u8], _whole: bool) -> Certainty {
@@ -215,6 +217,11 @@ impl ParquetWriter {
             rows.iter().filter_map(|r| r.response).map(|response| response.0 as i64).collect();
         if let Some(mut column) = group.next_column()? {
             column.typed::<Int64Type>().write_batch(&responses, Some(&levels), None)?;
+            column.close()?;
+        }
+        let synchronous: Vec<bool> = rows.iter().map(|r| r.synchronous).collect();
+        if let Some(mut column) = group.next_column()? {
+            column.typed::<BoolType>().write_batch(&synchronous, None, None)?;
             column.close()?;
         }
         group.close()?;

@@ -102,13 +102,18 @@ fn job(name: &str, options: &[(String, String)], device_bytes: u64) -> Result<Jo
     settings.resolve(name, device_bytes)
 }
 
-fn from_toml(text: &str, origin: &str) -> Result<JobFile, WorkloadError> {
-    let wrong = |message: String| WorkloadError::File(format!("{origin}: {message}"));
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| {
+/// A TOML document, or what is wrong with it in one line.
+pub(crate) fn table(text: &str, origin: &str) -> Result<toml::Table, WorkloadError> {
+    text.parse().map_err(|error: toml::de::Error| {
         let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
         let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
         WorkloadError::File(format!("{origin}:{line}: {message}"))
-    })?;
+    })
+}
+
+fn from_toml(text: &str, origin: &str) -> Result<JobFile, WorkloadError> {
+    let wrong = |message: String| WorkloadError::File(format!("{origin}: {message}"));
+    let table = table(text, origin)?;
     let mut profile = None;
     let mut global = Vec::new();
     let mut jobs = Vec::new();
@@ -161,7 +166,7 @@ fn with_global(
     jobs.into_iter().map(one).collect()
 }
 
-fn target_profile(target: &toml::Table) -> Result<Option<String>, String> {
+pub(crate) fn target_profile(target: &toml::Table) -> Result<Option<String>, String> {
     let mut profile = None;
     for (key, value) in target {
         match (key.as_str(), value) {
@@ -176,21 +181,20 @@ fn target_profile(target: &toml::Table) -> Result<Option<String>, String> {
 }
 
 fn options(table: &toml::Table) -> Result<Vec<(String, String)>, String> {
-    let text = |(key, value): (&String, &toml::Value)| {
-        let value = match value {
-            toml::Value::String(text) => text.clone(),
-            toml::Value::Integer(number) => number.to_string(),
-            toml::Value::Float(number) => number.to_string(),
-            toml::Value::Boolean(value) => u8::from(*value).to_string(),
-            other => {
-                return Err(format!(
-                    "{key}: found {other}; allowed: a number, true, false, or text in quotes"
-                ));
-            }
-        };
-        Ok((key.clone(), value))
-    };
-    table.iter().map(text).collect()
+    table.iter().map(|(key, value)| Ok((key.clone(), value_text(key, value)?))).collect()
+}
+
+/// A value as fio's own format has it.
+pub(crate) fn value_text(key: &str, value: &toml::Value) -> Result<String, String> {
+    Ok(match value {
+        toml::Value::String(text) => text.clone(),
+        toml::Value::Integer(number) => number.to_string(),
+        toml::Value::Float(number) => number.to_string(),
+        toml::Value::Boolean(value) => u8::from(*value).to_string(),
+        other => {
+            return Err(format!("{key}: found {other}; allowed: a number, true, false, or text in quotes"));
+        }
+    })
 }
 
 /// fio's own format: sections in brackets, `key=value` or a bare key, comments behind `;` and `#`.

@@ -11,6 +11,7 @@ mod process;
 
 pub use check::{Job, Share, Sizes};
 pub use file::JobFile;
+pub(crate) use file::{table, target_profile, value_text};
 pub use offsets::Distribution;
 pub use options::{OPTIONS, OptionEntry, Support, find};
 pub use process::Jobs;

@@ -16,7 +16,7 @@ use crate::source::{Source, Stream};
 use planewise_model::Request;
 use planewise_trace::formats::Format;
 use std::sync::atomic::{AtomicBool, Ordering};
-use target::Target;
+pub use target::Target;
 
 /// Requests read at a time.
 const BATCH: usize = 4096;

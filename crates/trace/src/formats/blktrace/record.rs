@@ -14,6 +14,7 @@ const VERSION: u32 = 7;
 // Category bits: the upper half of the action word (`BLK_TC_*`).
 const READ: u32 = 1 << 0;
 const WRITE: u32 = 1 << 1;
+const SYNCHRONOUS: u32 = 1 << 3;
 const PASS_THROUGH: u32 = 1 << 9;
 const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
@@ -131,6 +132,7 @@ impl Record {
             start: self.sector,
             sectors,
             operation,
+            synchronous: category & SYNCHRONOUS != 0,
             action,
             process: self.process,
             volume: 0,

@@ -5,7 +5,7 @@ use super::{failed, request};
 use crate::error::{Position, TraceError};
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::ColumnReaderImpl;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::file::reader::RowGroupReader;
 use parquet::schema::types::SchemaDescriptor;
 use planewise_model::{Ns, Request};
@@ -14,8 +14,8 @@ use std::path::Path;
 /// Rows decoded at once: some hundred KiB in all columns together.
 const CHUNK_ROWS: usize = 8 * 1024;
 
-/// Name and type of each column, in the order of the fields of [`Columns`]. Only the last may be missing.
-const EXPECTED: [(&str, Type); 7] = [
+/// Name and type of each column, in the order of the fields of [`Columns`]. Only the last two may be missing.
+const EXPECTED: [(&str, Type); 8] = [
     ("arrival_ns", Type::INT64),
     ("lsn", Type::INT64),
     ("sectors", Type::INT32),
@@ -23,8 +23,10 @@ const EXPECTED: [(&str, Type); 7] = [
     ("process", Type::INT32),
     ("volume", Type::INT32),
     ("response_ns", Type::INT64),
+    ("synchronous", Type::BOOLEAN),
 ];
 const RESPONSE: usize = 6;
+const SYNCHRONOUS: usize = 7;
 
 /// Where a column is in the file, and how its values are to be read.
 #[derive(Clone, Copy)]
@@ -36,12 +38,13 @@ struct Place {
 
 /// The columns of the file and the readers of its current row group.
 pub(super) struct Columns {
-    /// In the order of [`EXPECTED`]; `None` for a missing response.
-    places: [Option<Place>; 7],
+    /// In the order of [`EXPECTED`]; `None` for a missing one.
+    places: [Option<Place>; 8],
     rows_left: usize,
     wide: [Option<ColumnReaderImpl<Int64Type>>; 3],
     narrow: [Option<ColumnReaderImpl<Int32Type>>; 3],
     direction: Option<ColumnReaderImpl<ByteArrayType>>,
+    synchronous: Option<ColumnReaderImpl<BoolType>>,
 }
 
 /// Decoded rows.
@@ -54,6 +57,8 @@ pub(super) struct Chunk {
     narrow: [Values<i32>; 3],
     direction: Values<ByteArray>,
     responses: Vec<Option<Ns>>,
+    synchronous: Values<bool>,
+    waits: Vec<Option<bool>>,
 }
 
 #[derive(Default)]
@@ -74,12 +79,12 @@ impl Columns {
     /// # Errors
     /// A column that is missing or of another type, with what the file has instead.
     pub fn find(schema: &SchemaDescriptor, path: &Path) -> Result<Columns, TraceError> {
-        let mut places = [None; 7];
+        let mut places = [None; 8];
         for (place, (name, physical)) in places.iter_mut().zip(EXPECTED) {
             let column =
                 schema.columns().iter().enumerate().find(|(_, column)| column.path().parts() == [name]);
             let Some((index, column)) = column else {
-                if name == EXPECTED[RESPONSE].0 {
+                if [EXPECTED[RESPONSE].0, EXPECTED[SYNCHRONOUS].0].contains(&name) {
                     continue;
                 }
                 let has: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
@@ -109,6 +114,7 @@ impl Columns {
             wide: Default::default(),
             narrow: Default::default(),
             direction: None,
+            synchronous: None,
         })
     }
 
@@ -130,6 +136,7 @@ impl Columns {
             *slot = self.places[number].map(|place| reader(group, place, path)).transpose()?;
         }
         self.direction = self.places[DIRECTION].map(|place| reader(group, place, path)).transpose()?;
+        self.synchronous = self.places[SYNCHRONOUS].map(|place| reader(group, place, path)).transpose()?;
         Ok(())
     }
 
@@ -149,8 +156,11 @@ impl Columns {
             fill(reader.as_mut(), self.places[number], number, rows, values, path)?;
         }
         fill(self.direction.as_mut(), self.places[DIRECTION], DIRECTION, rows, &mut chunk.direction, path)?;
+        let (waits, place) = (self.synchronous.as_mut(), self.places[SYNCHRONOUS]);
+        fill(waits, place, SYNCHRONOUS, rows, &mut chunk.synchronous, path)?;
         self.check_signs(chunk, path)?;
-        self.spread_responses(chunk, rows);
+        spread(self.places[RESPONSE], &chunk.wide[2], rows, |value| Ns(*value as u64), &mut chunk.responses);
+        spread(self.places[SYNCHRONOUS], &chunk.synchronous, rows, |value| *value, &mut chunk.waits);
         chunk.rows = rows;
         self.rows_left -= rows;
         Ok(true)
@@ -173,21 +183,24 @@ impl Columns {
         }
         Ok(())
     }
+}
 
-    /// Values of a nullable column come without gaps: puts each into its row.
-    fn spread_responses(&self, chunk: &mut Chunk, rows: usize) {
-        let responses = &chunk.wide[2];
-        let mut values = responses.values.iter().map(|value| Ns(*value as u64));
-        chunk.responses.clear();
-        match self.places[RESPONSE] {
-            None => chunk.responses.resize(rows, None),
-            Some(place) if place.is_nullable => {
-                chunk.responses.extend(
-                    responses.levels.iter().map(|level| if *level == 1 { values.next() } else { None }),
-                );
-            }
-            Some(_) => chunk.responses.extend(values.map(Some)),
+/// Values of a nullable column come without gaps: puts each into its row.
+fn spread<T, U>(
+    place: Option<Place>,
+    values: &Values<T>,
+    rows: usize,
+    read: impl Fn(&T) -> U,
+    into: &mut Vec<Option<U>>,
+) {
+    into.clear();
+    let mut given = values.values.iter().map(read);
+    match place {
+        None => into.extend((0..rows).map(|_| None)),
+        Some(place) if place.is_nullable => {
+            into.extend(values.levels.iter().map(|level| if *level == 1 { given.next() } else { None }));
         }
+        Some(_) => into.extend(given.map(Some)),
     }
 }
 
@@ -229,7 +242,7 @@ fn fill<T: DataType>(
         let found = format!("column '{name}' ends before its row group");
         return Err(TraceError::malformed(path, Position::File, found, "columns of equal length"));
     }
-    if values != rows && number != RESPONSE {
+    if values != rows && ![RESPONSE, SYNCHRONOUS].contains(&number) {
         let found = format!("a null in column '{name}'");
         return Err(TraceError::malformed(path, Position::File, found, "a value in every row"));
     }
@@ -253,6 +266,7 @@ impl Chunk {
         request.process = self.narrow[1].values[row] as u32;
         request.volume = self.narrow[2].values[row] as u32;
         request.response = self.responses[row];
+        request.synchronous = self.waits[row].unwrap_or(request.synchronous);
         Ok(request)
     }
 }

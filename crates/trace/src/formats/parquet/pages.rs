@@ -97,6 +97,7 @@ fn refused(encoding: Encoding) -> ParquetError {
 /// Whether `count` plainly encoded values are there.
 fn check_plain(mut values: &[u8], physical: Type, count: usize) -> Result<()> {
     let is_whole = match physical {
+        Type::BOOLEAN => count.div_ceil(8) <= values.len(),
         Type::INT32 => count.checked_mul(4).is_some_and(|bytes| bytes <= values.len()),
         Type::INT64 => count.checked_mul(8).is_some_and(|bytes| bytes <= values.len()),
         // Each string begins with its length. None of 0 bytes can pass: the loop ends with the page.

@@ -14,6 +14,7 @@ fn sample(count: u64) -> Vec<Request> {
                 Direction::ALL[(n % 3 == 0) as usize],
             );
             (request.process, request.volume) = (n as u32 % 7, n as u32 % 3);
+            request.synchronous = n % 4 != 1;
             request.response = (n % 5 != 0).then_some(Ns(n % 1_000_000));
             request
         })

@@ -1,0 +1,180 @@
+//! The tables at the end of a bench: what each run, and each job in it, got done.
+
+use crate::format::{self, ABSENT, NEGLIGIBLE};
+use crate::names;
+use crate::sweep::{self, sweep};
+use crate::table::{self, Block, Cell, Column, READ, Style, Tone, WRITE, paint};
+use planewise_sim::results::{JobMetrics, Results, RunResult};
+
+/// Rows of the table of jobs at most; the report and `results.json` have all of them.
+const JOB_ROWS_MAX: usize = 40;
+
+/// What a closed loop got done, as text: for a sweep a matrix of throughputs, or else a row per run; then a row per job.
+pub fn bench(results: &Results, style: Style) -> String {
+    let mut out = table::header(results, style);
+    if results.runs.is_empty() {
+        return out + "No run finished: nothing to compare.\n";
+    }
+    out.push('\n');
+    let mut left_out = Vec::new();
+    if let Some(sweep) = sweep(results) {
+        let unit = sweep::unit(results);
+        out += &format!("{}\n", paint(&format!("throughput, {unit}"), Tone::Strong, style));
+        out += &table::table_lines(&matrix(results, &sweep), style).text;
+        out + "\n" + &table::notes(results, style)
+    } else {
+        let block = Block { columns: columns(results), spare: &[("fairness", "fairness")], stacked };
+        out += &block.text(results, style, &mut left_out);
+        let rows: usize = results.runs.iter().map(|run| jobs(run).len()).sum();
+        if rows > results.runs.len() && rows <= JOB_ROWS_MAX {
+            out += &format!("\n{}\n", paint("jobs", Tone::Strong, style));
+            out += &table::table_lines(&job_columns(results), style).text;
+        }
+        out + "\n" + &table::footer(results, &left_out, style)
+    }
+}
+
+fn jobs(run: &RunResult) -> &[JobMetrics] {
+    run.closed_loop.as_ref().map_or(&[], |closed| closed.jobs.as_slice())
+}
+
+fn column(group: &'static str, title: &str, cells: Vec<Cell>) -> Column {
+    Column { group, title: title.to_owned(), left: false, glued: false, cells }
+}
+
+fn matrix(results: &Results, sweep: &sweep::Sweep) -> Vec<Column> {
+    let cells = sweep.values.iter().map(|value| Cell(value.clone(), Tone::Plain)).collect();
+    let mut columns = vec![column("", &sweep.title, cells)];
+    for (place, name) in sweep.columns.iter().enumerate() {
+        let cell = |row: &Vec<Option<usize>>| match row[place] {
+            None => Cell(ABSENT.to_owned(), Tone::Faint),
+            Some(run) => {
+                let value = sweep::throughput(&results.runs[run]);
+                let others = row.iter().flatten().filter(|other| **other != run);
+                let is_best = others
+                    .map(|other| sweep::throughput(&results.runs[*other]))
+                    .all(|other| value > other * (1.0 + NEGLIGIBLE));
+                let tone = if is_best && row.len() > 1 { Tone::Better } else { Tone::Plain };
+                Cell(format::three_digits(value), tone)
+            }
+        };
+        columns.push(column("", &format::one_line(name, 24), sweep.runs.iter().map(cell).collect()));
+    }
+    columns
+}
+
+/// More is better.
+fn gain_cell(value: f64, baseline: Option<f64>) -> Cell {
+    let ratio = baseline.and_then(|baseline| Some((format::ratio(value, baseline)?, value / baseline)));
+    match ratio {
+        None => Cell(ABSENT.to_owned(), Tone::Faint),
+        Some((text, ratio)) => Cell(text, table::ratio_tone(1.0 / ratio)),
+    }
+}
+
+fn columns(results: &Results) -> Vec<Column> {
+    let runs = &results.runs;
+    let baseline = runs.get(results.baseline);
+    let mut columns = table::identity_columns(results);
+    let mut with_ratio = |title: &str, get: fn(&RunResult) -> f64, unit: fn(f64) -> String| {
+        let cells = runs.iter().map(|run| Cell(unit(get(run)), Tone::Plain)).collect();
+        columns.push(column("throughput", title, cells));
+        let cells = runs.iter().map(|run| gain_cell(get(run), baseline.map(get))).collect();
+        columns.push(Column { glued: true, ..column("throughput", "", cells) });
+    };
+    let unit = sweep::unit(results);
+    if unit != "MB/s" {
+        with_ratio(&unit, sweep::throughput, format::three_digits);
+    }
+    with_ratio("MB/s", |run| run.metrics.all.bandwidth_bytes_per_s / 1e6, format::three_digits);
+    with_ratio("IOPS", |run| run.metrics.all.iops, format::three_digits);
+    for (group, pick) in [("read latency", READ), ("write latency", WRITE)] {
+        for (title, get) in table::LATENCIES {
+            let cells = runs.iter().map(|run| table::time_cell(pick(run), get)).collect();
+            columns.push(column(group, title, cells));
+        }
+    }
+    let cells = runs
+        .iter()
+        .map(|run| match run.metrics.fairness.processes {
+            0 | 1 => Cell(ABSENT.to_owned(), Tone::Faint),
+            _ => Cell(format!("{:.3}", run.metrics.fairness.bandwidth), Tone::Plain),
+        })
+        .collect();
+    columns.push(column("fairness", "Jain", cells));
+    columns
+}
+
+fn job_columns(results: &Results) -> Vec<Column> {
+    let names = names::run_names(results);
+    let rows: Vec<(&str, &JobMetrics)> = results
+        .runs
+        .iter()
+        .zip(&names)
+        .flat_map(|(run, name)| jobs(run).iter().map(move |job| (name.as_str(), job)))
+        .collect();
+    let cells = |text: &dyn Fn(&JobMetrics) -> String| {
+        rows.iter().map(|(_, job)| Cell(text(job), Tone::Plain)).collect::<Vec<_>>()
+    };
+    let left = |title: &str, cells| Column { left: true, ..column("", title, cells) };
+    let names = rows.iter().map(|(name, _)| Cell(format::one_line(name, 24), Tone::Plain)).collect();
+    let job_name = |job: &JobMetrics| {
+        format::one_line(&job.name, 24)
+            + if job.processes > 1 { format!(" ×{}", job.processes) } else { String::new() }.as_str()
+    };
+    let mut columns = vec![left("run", names), left("job", cells(&job_name))];
+    columns.push(column("", "requests", cells(&|job| format::count(job.all.requests))));
+    columns.push(column("", "MB/s", cells(&|job| format::three_digits(job.all.bandwidth_bytes_per_s / 1e6))));
+    columns.push(column("", "IOPS", cells(&|job| format::three_digits(job.all.iops))));
+    columns.push(column("latency", "mean", cells(&|job| format::time(job.all.latency_ns.mean))));
+    columns.push(column("latency", "deviation", cells(&|job| format::time(job.all.latency_ns.deviation))));
+    columns.push(column("latency", "p99", cells(&|job| format::time(job.all.latency_ns.p99 as f64))));
+    let fairness = |job: &JobMetrics| match job.processes {
+        1 => ABSENT.to_owned(),
+        _ => format!("{:.3}", job.fairness),
+    };
+    columns.push(column("", "Jain", cells(&fairness)));
+    columns
+}
+
+/// A paragraph per run, for narrow terminals.
+fn stacked(results: &Results, style: Style) -> String {
+    let unit = sweep::unit(results);
+    let mut out = String::new();
+    for (run, name) in results.runs.iter().zip(names::run_names(results)) {
+        out += &paint(&format::one_line(&name, style.width.unwrap_or(80).max(8)), Tone::Strong, style);
+        let throughput = format::three_digits(sweep::throughput(run));
+        let iops = format::three_digits(run.metrics.all.iops);
+        out += &paint(&format!("\n  {throughput} {unit}  {iops} IOPS\n"), Tone::Plain, style);
+        for (title, pick) in [("read", READ), ("write", WRITE)] {
+            let times = table::LATENCIES.map(|(what, get)| {
+                format!("{what} {}", pick(run).map_or(ABSENT.to_owned(), |of| format::time(get(of))))
+            });
+            out += &paint(&format!("  {title:<5} {}\n", times.join("  ")), Tone::Plain, style);
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+
+    #[test]
+    fn a_sweep_is_a_matrix_of_throughputs_and_a_single_point_a_row_per_run() {
+        let text = bench(&samples::sweep(), Style::default());
+        assert!(text.contains("throughput, transactions/s\n"), "{text}");
+        let row = text.lines().find(|line| line.trim_start().starts_with("16 ")).unwrap();
+        assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["16", "500", "600"]);
+        let mut results = samples::sweep();
+        results.runs.truncate(2);
+        results.runs.iter_mut().for_each(|run| run.labels.workload.clear());
+        let text = bench(&results, Style::default());
+        for word in ["noop", "piq", "IOPS", "Jain", "transactions/s", "page cleaner", "threads ×4"] {
+            assert!(text.contains(word), "no {word}: {text}");
+        }
+        let narrow = bench(&results, Style { width: Some(40), ..Style::default() });
+        assert!(narrow.contains("IOPS") && narrow.contains("mean"), "{narrow}");
+    }
+}

@@ -1,0 +1,221 @@
+//! Workloads of random parameters end, stay inside their areas, and keep what databases and file systems promise.
+
+mod common;
+
+use common::{device, drive};
+use planewise_model::rng::{Generator, generator};
+use planewise_model::{Direction, Ns};
+use planewise_sim::observers::Completion;
+use planewise_sim::{RunConfig, Simulator};
+use planewise_workload::Workload;
+use planewise_workload::jobs::JobFile;
+use planewise_workload::models::Model;
+use rand::RngExt;
+
+/// About 450 MiB of user space.
+fn config() -> RunConfig {
+    let mut profile = device(4, 2, 2, 2);
+    profile.geometry.blocks_per_plane = 64;
+    RunConfig::new(profile)
+}
+
+fn bytes(config: &RunConfig) -> u64 {
+    Simulator::new(config, ()).unwrap().user_sectors() * 512
+}
+
+fn pick<'a>(random: &mut Generator, from: &[&'a str]) -> &'a str {
+    from[random.random_range(0..from.len())]
+}
+
+#[test]
+fn random_jobs_end_with_what_they_were_asked_for_inside_their_areas() {
+    for seed in 0..60 {
+        println!("seed {seed}");
+        let mut random = generator(seed, "random jobs");
+        let mut text = String::new();
+        let mut expected = 0;
+        for job in 0..random.random_range(1..4) {
+            let (numjobs, ios) = (random.random_range(1..4u64), random.random_range(1..60u64));
+            expected += numjobs * ios;
+            text += &format!(
+                "[job.j{job}]\nnumber_ios={ios}\nnumjobs={numjobs}\noffset='{}m'\nsize='4m'\nloops=99\n",
+                4 * job
+            );
+            let rw = pick(
+                &mut random,
+                &["read", "write", "rw", "randread", "randwrite", "randrw", "randrw:3", "read:4k"],
+            );
+            text += &format!("rw='{rw}'\niodepth={}\n", random.random_range(1..9));
+            text += &format!(
+                "{}\n",
+                pick(
+                    &mut random,
+                    &[
+                        "bs='4k'",
+                        "bs='4k,16k'",
+                        "bsrange='512-8k'",
+                        "bssplit='4k/30:64k/'",
+                        "bs='4k'\nblockalign='64k'"
+                    ]
+                )
+            );
+            text += &format!(
+                "{}\n",
+                pick(
+                    &mut random,
+                    &[
+                        "",
+                        "thinktime=100\nthinktime_blocks=3",
+                        "rate_iops=5000",
+                        "startdelay='1ms'",
+                        "stonewall=1",
+                        "direct=0"
+                    ]
+                )
+            );
+            if rw.starts_with("rand") {
+                text += &format!(
+                    "{}\n",
+                    pick(
+                        &mut random,
+                        &[
+                            "",
+                            "norandommap=1",
+                            "random_distribution='zipf:0.9'",
+                            "random_distribution='pareto:0.3'",
+                            "percentage_random=40"
+                        ]
+                    )
+                );
+            }
+        }
+        let config = config();
+        let mut workload = JobFile::parse(&text, "random").unwrap().build(bytes(&config), seed).unwrap();
+        let areas: Vec<u64> = workload
+            .groups()
+            .iter()
+            .enumerate()
+            .flat_map(|(job, of)| vec![job as u64 * 8192; of.processes as usize])
+            .collect();
+        let completions = drive(&config, &mut workload).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        assert_eq!(completions.len() as u64, expected, "{text}");
+        for completion in &completions {
+            let request = &completion.request;
+            let area = areas[request.process as usize - 1];
+            assert!(request.start.0 >= area && request.end().0 <= area + 8192, "{request:?}\n{text}");
+        }
+    }
+}
+
+fn model(name: &str, parameters: &[(&str, String)], config: &RunConfig, seed: u64) -> Box<dyn Workload> {
+    let mut model = Model::embedded(name).unwrap();
+    for (key, value) in parameters {
+        model.set(key, value).unwrap();
+    }
+    model.build(bytes(config), seed).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn small_database(random: &mut Generator) -> Vec<(&'static str, String)> {
+    vec![
+        ("threads", random.random_range(1..40).to_string()),
+        ("max_requests", random.random_range(1..200).to_string()),
+        ("table_size", "64m".to_owned()),
+        ("buffer_pool", pick(random, &["1m", "2m", "16m"]).to_owned()),
+        ("log_size", pick(random, &["64k", "1m"]).to_owned()),
+        ("redo_per_transaction", pick(random, &["512", "2k", "3584"]).to_owned()),
+        ("log_block", pick(random, &["512", "4k"]).to_owned()),
+        ("journal_size", "1m".to_owned()),
+        ("journal", random.random_range(0..2).to_string()),
+        ("extent", pick(random, &["128m", "1m"]).to_owned()),
+        ("spread", pick(random, &["0", "0.5", "1"]).to_owned()),
+        ("flush_batch", random.random_range(1..130).to_string()),
+        ("dirty_pages_max", pick(random, &["0", "10", "75", "100"]).to_owned()),
+        ("dist_type", pick(random, &["uniform", "special", "gaussian", "zipf:0.8"]).to_owned()),
+    ]
+}
+
+#[test]
+fn a_database_of_any_size_of_pool_and_log_finishes_all_transactions() {
+    for seed in 0..40 {
+        let mut random = generator(seed, "random database");
+        let parameters = small_database(&mut random);
+        println!("seed {seed}: {parameters:?}");
+        let config = config();
+        let mut workload = model("sysbench-oltp-complex", &parameters, &config, seed);
+        drive(&config, &mut *workload).unwrap_or_else(|error| panic!("{error}"));
+        let wanted: u64 = parameters[1].1.parse().unwrap();
+        assert_eq!(workload.operations(), Some(("transactions", wanted)));
+    }
+}
+
+fn of_process(completions: &[Completion], process: u32) -> Vec<&Completion> {
+    completions.iter().filter(|completion| completion.request.process == process).collect()
+}
+
+#[test]
+fn threads_share_log_writes_and_pages_go_to_the_doublewrite_buffer_first() {
+    let config = config();
+    let parameters = [
+        ("threads", "16".to_owned()),
+        ("max_requests", "400".to_owned()),
+        ("table_size", "64m".to_owned()),
+        ("buffer_pool", "4m".to_owned()),
+        ("journal", "0".to_owned()),
+        ("journal_size", "1m".to_owned()),
+        ("spread", "0".to_owned()),
+        ("log_size", "1m".to_owned()),
+    ];
+    let mut workload = model("sysbench-oltp-complex", &parameters, &config, 3);
+    let completions = drive(&config, &mut *workload).unwrap();
+    let log_writes = completions
+        .iter()
+        .filter(|c| c.request.process <= 16 && c.request.direction == Direction::Write)
+        .count();
+    assert!((1..400).contains(&log_writes), "{log_writes} writes of the log for 400 transactions");
+    assert!(completions.iter().filter(|c| c.request.process <= 16).all(|c| c.request.synchronous));
+    // The doublewrite buffer is the first 2 MiB: a batch of pages arrives there before any of them goes to its place.
+    let cleaner = of_process(&completions, 17);
+    assert!(!cleaner.is_empty() && cleaner.iter().all(|c| !c.request.synchronous));
+    let mut ordered = cleaner.clone();
+    ordered.sort_by_key(|c| c.sequence);
+    let mut doublewritten = Ns::ZERO;
+    let (mut buffered, mut placed) = (0, 0);
+    for completion in ordered {
+        let sectors = u64::from(completion.request.sectors);
+        if completion.request.start.0 < 4096 {
+            doublewritten = doublewritten.max(completion.completed);
+            buffered += sectors;
+        } else {
+            assert!(completion.request.arrival >= doublewritten, "a page went to its place too early");
+            placed += sectors;
+        }
+    }
+    assert_eq!(buffered, placed);
+}
+
+#[test]
+fn an_fsync_waits_for_the_journal_and_reads_and_writes_keep_sysbenchs_ratio() {
+    let config = config();
+    let parameters = [
+        ("threads", "4".to_owned()),
+        ("total_size", "128m".to_owned()),
+        ("files", "16".to_owned()),
+        ("max_requests", "1000".to_owned()),
+        ("journal_size", "1m".to_owned()),
+        ("spread", "0".to_owned()),
+    ];
+    let mut workload = model("sysbench-file", &parameters, &config, 3);
+    let completions = drive(&config, &mut *workload).unwrap();
+    let threads: Vec<_> = completions.iter().filter(|c| c.request.process <= 4).collect();
+    let reads = threads.iter().filter(|c| c.request.direction == Direction::Read).count();
+    assert_eq!((threads.len(), reads), (1000, 600));
+    // Inodes of 16 files are one block: a commit is a write of two blocks and, when that is complete, one of one.
+    let journal = of_process(&completions, 5);
+    assert!(journal.len() >= 20 && journal.len().is_multiple_of(2), "{}", journal.len());
+    for pair in journal.chunks(2) {
+        assert_eq!((pair[0].request.sectors, pair[1].request.sectors), (16, 8));
+        assert_eq!(pair[1].request.arrival, pair[0].completed);
+        let begun = threads.iter().filter(|c| c.request.arrival < pair[0].request.arrival).count();
+        assert!(begun >= 100, "the first commit comes after 100 requests");
+    }
+}

@@ -1,0 +1,224 @@
+//! sysbench's random file test (`--test=fileio --file-test-mode=rndrw`, version 0.4) on files opened with O_DIRECT on ext4.
+//!
+//! All threads take requests from one counter. Reads and writes alternate so that their ratio holds at any time; offsets are
+//! uniform over all files. After every `fsync_freq` requests each file is synchronised once, by whatever threads are free: the
+//! file system then commits the inodes that writes changed. Data need no flush: they bypassed the page cache.
+
+use super::files::{File, lay_out};
+use super::journal::Journal;
+use super::{Parameters, Wrong};
+use crate::{Group, Io, Step, Workload};
+use planewise_model::rng::{Generator, generator};
+use planewise_model::{Direction, Lsn, Ns, Request};
+use rand::RngExt;
+
+/// Inodes of 256 bytes in a block of 4 KiB.
+const INODES_PER_BLOCK: usize = 16;
+
+struct SysbenchFile {
+    groups: Vec<Group>,
+    files: Vec<File>,
+    block: u64,
+    /// Blocks of all files.
+    blocks: u64,
+    ratio: f64,
+    max_requests: u64,
+    fsync_freq: u64,
+    fsync_end: bool,
+    random: Generator,
+    performed: u64,
+    /// Reads and writes taken so far.
+    taken: [u64; 2],
+    done: u64,
+    /// Whether anything was written since all files were synchronised.
+    is_dirty: bool,
+    /// Next file to synchronise, during the run and at its end.
+    fsynced: usize,
+    fsynced_at_end: usize,
+    /// By file: inode changed since the last commit began; changed in the commit under way.
+    changed: Vec<bool>,
+    committing: Vec<bool>,
+    threads: Vec<Thread>,
+    finished: u32,
+    journal: Journal,
+    woken: Vec<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Thread {
+    Ready,
+    InFlight,
+    /// Waits for the journal.
+    Syncing,
+    Done,
+}
+
+pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result<Box<dyn Workload>, Wrong> {
+    let threads = of.count("threads", 1, 4096)? as u32;
+    let count = of.count("files", 1, 1 << 20)?;
+    let block = of.size("block_size")?;
+    let total = of.size("total_size")?;
+    let size = total / count / block * block;
+    if size == 0 || block > 1 << 30 {
+        return Err(("block_size", format!("at most the size of a file, {} bytes, and 1g", total / count)));
+    }
+    let journal_bytes = of.size("journal_size")?;
+    let laid = lay_out(
+        device_bytes,
+        &vec![size; count as usize],
+        of.size("extent")?,
+        of.number("spread", 0.0, 1.0)?,
+        journal_bytes,
+    )
+    .map_err(|allowed| ("total_size", allowed))?;
+    let group = |name: &str, processes, background| Group { name: name.to_owned(), processes, background };
+    Ok(Box::new(SysbenchFile {
+        groups: vec![group("threads", threads, false), group("jbd2", 1, true)],
+        files: laid.files,
+        block,
+        blocks: size / block * count,
+        ratio: of.number("rw_ratio", 0.0, 1e6)?,
+        max_requests: of.count("max_requests", 1, u64::MAX >> 16)?,
+        fsync_freq: of.count("fsync_freq", 0, u64::MAX >> 16)?,
+        fsync_end: of.switch("fsync_end")?,
+        random: generator(seed, "sysbench file"),
+        performed: 0,
+        taken: [0; 2],
+        done: 0,
+        is_dirty: false,
+        fsynced: 0,
+        fsynced_at_end: 0,
+        changed: vec![false; count as usize],
+        committing: vec![false; count as usize],
+        threads: vec![Thread::Ready; threads as usize],
+        finished: 0,
+        journal: Journal::new(laid.journal_start, journal_bytes),
+        woken: Vec::new(),
+    }))
+}
+
+impl SysbenchFile {
+    /// The next file to synchronise, if it is time for that.
+    fn file_to_sync(&mut self) -> Option<usize> {
+        let all = self.files.len();
+        if self.performed == self.max_requests {
+            let wants = self.fsync_end && self.taken[1] > 0 && self.fsynced_at_end < all;
+            return wants.then(|| {
+                self.fsynced_at_end += 1;
+                self.fsynced_at_end - 1
+            });
+        }
+        if self.fsync_freq == 0 || !self.is_dirty || !self.performed.is_multiple_of(self.fsync_freq) {
+            return None;
+        }
+        let file = self.fsynced;
+        self.fsynced += 1;
+        if self.fsynced == all {
+            (self.fsynced, self.is_dirty) = (0, false);
+        }
+        Some(file)
+    }
+
+    /// Whether a thread has to wait until the inode of a file is committed.
+    fn waits_for_commit(&mut self, process: u32, file: usize) -> bool {
+        if self.changed[file] {
+            let in_blocks = self.changed.chunks(INODES_PER_BLOCK);
+            let metadata = in_blocks.filter(|inodes| inodes.contains(&true)).count() as u64;
+            self.journal.request(process, metadata);
+            self.woken.push(self.threads.len() as u32);
+            true
+        } else if self.committing[file] {
+            self.journal.join(process);
+            true
+        } else {
+            false
+        }
+    }
+
+    fn io(&mut self) -> Io {
+        // sysbench keeps the ratio after each request, not on average.
+        let [reads, writes] = self.taken.map(|taken| taken as f64 + 1.0);
+        let direction = if reads / writes < self.ratio { Direction::Read } else { Direction::Write };
+        self.taken[direction.index()] += 1;
+        self.performed += 1;
+        let place = self.random.random_range(0..self.blocks);
+        let per_file = self.files[0].size / self.block;
+        let file = (place / per_file) as usize;
+        if direction == Direction::Write {
+            (self.is_dirty, self.changed[file]) = (true, true);
+        }
+        Io {
+            start: Lsn(self.files[file].at(place % per_file * self.block) / 512),
+            sectors: (self.block / 512) as u32,
+            direction,
+            synchronous: true,
+        }
+    }
+}
+
+impl Workload for SysbenchFile {
+    fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    fn next(&mut self, process: u32, _now: Ns) -> Step {
+        if process as usize == self.threads.len() {
+            if self.finished == process && self.journal.is_idle() {
+                return Step::Done;
+            }
+            let mut begins = false;
+            let step = self.journal.next(&mut begins);
+            if begins {
+                std::mem::swap(&mut self.changed, &mut self.committing);
+                self.changed.fill(false);
+            }
+            return step;
+        }
+        if matches!(self.threads[process as usize], Thread::InFlight | Thread::Syncing) {
+            return Step::Wait;
+        }
+        while let Some(file) = self.file_to_sync() {
+            if self.waits_for_commit(process, file) {
+                self.threads[process as usize] = Thread::Syncing;
+                return Step::Wait;
+            }
+        }
+        if self.performed == self.max_requests {
+            if self.threads[process as usize] != Thread::Done {
+                self.threads[process as usize] = Thread::Done;
+                self.finished += 1;
+                self.woken.push(self.threads.len() as u32);
+            }
+            return Step::Done;
+        }
+        self.threads[process as usize] = Thread::InFlight;
+        Step::Submit(self.io())
+    }
+
+    fn completed(&mut self, process: u32, _request: &Request, _now: Ns) {
+        if process as usize == self.threads.len() {
+            let before = self.woken.len();
+            if self.journal.completed(&mut self.woken) {
+                self.committing.fill(false);
+                for woken in &self.woken[before..] {
+                    self.threads[*woken as usize] = Thread::Ready;
+                }
+            }
+        } else {
+            self.threads[process as usize] = Thread::Ready;
+            self.done += 1;
+        }
+    }
+
+    fn take_woken(&mut self) -> Option<u32> {
+        self.woken.pop()
+    }
+
+    fn total_requests(&self) -> Option<u64> {
+        Some(self.max_requests)
+    }
+
+    fn operations(&self) -> Option<(&'static str, u64)> {
+        Some(("requests", self.done))
+    }
+}
