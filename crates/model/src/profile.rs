@@ -472,6 +472,13 @@ mod tests {
         assert!(error.contains("no room for garbage collection"), "{error}");
         let error = broken("over_provisioning = 0.10", "over_provisioning = nan");
         assert!(error.contains("over_provisioning") && error.contains("allowed"), "{error}");
+        // Several tables have a key command_ns: the line is the one of the table at fault.
+        let (_, ssd1) = EMBEDDED.iter().find(|(name, _)| *name == "ssd1").unwrap();
+        let wrong = ssd1.replace("command_ns = 10_000", "command_ns = 10_000_000_000");
+        let error = Profile::parse(&wrong, "my.toml").unwrap_err();
+        let line = wrong.lines().position(|line| line.starts_with("command_ns = 10_000")).unwrap() + 1;
+        assert_eq!(error.line, Some(line), "{error}");
+        assert!(error.message.contains("processor.command_ns"), "{error}");
         assert!(Profile::embedded("piq-128").unwrap_err().to_string().contains("did you mean 'piq-128g'"));
     }
 

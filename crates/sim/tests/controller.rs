@@ -349,3 +349,15 @@ fn the_processor_enters_what_is_written_and_turns_between_directions() {
     // Five commands, a turn, then the run of four: the fifth write waits for a slot that the first program frees.
     assert_eq!(last, 50 + 5 * 7_000 + 20_000 + 3_000 + 300 + write);
 }
+
+#[test]
+fn a_page_written_again_on_its_way_to_a_busy_die_is_not_overtaken_by_its_newer_version() {
+    // The first version waits behind five reads of one die; the other die would be free for the second long before.
+    let mut config = config(2, 1);
+    config.profile.translation.allocation = "dynamic".into();
+    config.profile.write_buffer = write_buffer(8, 0.0, 1, 8);
+    let mut requests = pages(Direction::Read, [0, 2, 4, 6, 8, 1]);
+    requests.extend([1, 2].map(|at| after(at, page(Direction::Write, 100))));
+    requests.push(after(9_000_000, page(Direction::Read, 100)));
+    run(&config, &requests).unwrap();
+}
