@@ -46,7 +46,8 @@ fn longest_wait(config: &RunConfig, seed: u64) -> (Ns, usize) {
 #[test]
 fn under_a_flood_of_reads_no_write_waits_longer_than_its_deadline_and_one_batch() {
     // The deadline in its tunable and in ns, and the requests of one batch.
-    let cases: [(&str, &[(&str, &str)], u64, u64); 5] = [
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u64, u64);
+    let cases: [Case<'_>; 5] = [
         ("deadline", &[("write_expire", "10"), ("fifo_batch", "16")], 10_000_000, 16),
         ("mq-deadline", &[("write_expire", "10"), ("fifo_batch", "16")], 10_000_000, 16),
         ("pass", &[("write_expire", "5"), ("batch", "16"), ("region_size", "819200")], 5_000_000, 16),
