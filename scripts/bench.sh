@@ -5,7 +5,8 @@
 #
 # One million requests of 4 to 16 KB, 60 % writes, exponential arrivals with mean 1 ms over a 2 GB working set, NOOP on a
 # 128 GB device; five million of them; the first million 50 times as fast before a queue of 256 (saturated); and the look-alike
-# stg_0 on an aged device under every collection scheme.
+# stg_0 on an aged device under every collection scheme; each host scheduler before a saturated queue; and the sweep of six schedulers
+# over seven thread counts of sysbench's file test, wall time with all cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 runs=${1:-5}
@@ -55,3 +56,12 @@ measure "aged, 1 request" 1 "${aged[@]}" --requests 1
 for scheme in traditional preemptive dpr idle_chip yielding gc_free; do
   measure "aged, 1 million, $scheme" 1000000 "${aged[@]}" --requests 1000000 --gc "$scheme"
 done
+for scheduler in $("$planewise" scheduler list | awk '{ print $1 }'); do
+  measure "saturated, $scheduler" 200000 --trace "$work/one.csv" --scale-time 0.02 --queue 256 --requests 200000 --scheduler "$scheduler"
+done
+for _ in $(seq "$runs"); do
+  rm -rf "$work/out"
+  TIMEFORMAT='%R'
+  { time "$planewise" bench --quiet --out "$work/out" --target sim:ssd1 --workload sysbench-file --vary threads=1,2,4,8,16,32,64 \
+    --schedulers noop,deadline,cfq,anticipatory,pass,fios >/dev/null; } 2>&1
+done | sort -n | awk '{ all[NR] = $1 } END { printf "%-28s %7.3f s wall (median of %d)\n", "sysbench sweep, 42 runs", all[int((NR + 1) / 2)], NR }'

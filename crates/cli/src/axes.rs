@@ -71,7 +71,7 @@ pub static AXES: [Axis; 22] = [
         kind: Kind::Device,
         heading: "Schemes",
         value: "NAME",
-        help: "Page allocation: cwdp or another order of c, w, d, p; dynamic; write-order (see `planewise device policies`)",
+        help: "Page allocation: cwdp or another order of c, w, d, p; dynamic; write-order; region:MIB; concatenated (see `planewise device policies`)",
         default: "",
         key: "allocation",
         get: |config| config.profile.translation.allocation.clone(),
