@@ -74,12 +74,12 @@ fn gain_cell(value: f64, baseline: Option<f64>) -> Cell {
 
 fn columns(results: &Results) -> Vec<Column> {
     let runs = &results.runs;
-    let baseline = runs.get(results.baseline);
     let mut columns = table::identity_columns(results);
     let mut with_ratio = |title: &str, get: fn(&RunResult) -> f64, unit: fn(f64) -> String| {
         let cells = runs.iter().map(|run| Cell(unit(get(run)), Tone::Plain)).collect();
         columns.push(column("throughput", title, cells));
-        let cells = runs.iter().map(|run| gain_cell(get(run), baseline.map(get))).collect();
+        let cells =
+            runs.iter().map(|run| gain_cell(get(run), names::baseline_of(results, run).map(get))).collect();
         columns.push(Column { glued: true, ..column("throughput", "", cells) });
     };
     let unit = sweep::unit(results);

@@ -47,7 +47,7 @@ pub fn html(results: &Results) -> String {
         generator => &results.generator,
         format_version => results.format,
         seeds => seeds(results),
-        baseline => names.get(results.baseline),
+        baseline => names::baseline_name(results),
         command => reproduce::command(results),
     })
     .expect("the template takes any results: it is rendered for all samples in the tests")

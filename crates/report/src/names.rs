@@ -1,5 +1,6 @@
 //! What tells the runs of one invocation apart: the labels (and, in sweeps, the tunables) that differ between them.
 
+use crate::sweep::sweep;
 use planewise_sim::results::{Labels, Results, RunResult};
 use std::collections::BTreeSet;
 
@@ -111,6 +112,28 @@ const LABELS: [(&str, Get); 16] = [
     ("merging", |labels| labels.merging.clone()),
     ("seed", |labels| labels.seed.to_string()),
 ];
+
+/// What the runs' ratios refer to, in words.
+pub fn baseline_name(results: &Results) -> Option<String> {
+    let name = run_names(results).into_iter().nth(results.baseline)?;
+    let Some(sweep) = sweep(results) else { return Some(name) };
+    let column =
+        sweep.runs.iter().find_map(|row| row.iter().position(|run| *run == Some(results.baseline)))?;
+    Some(match sweep.columns[column].as_str() {
+        "" => name,
+        scheme => format!("{scheme} with the same {}", sweep.title),
+    })
+}
+
+/// The run that a run's ratios refer to: the baseline, or in a sweep of the workload the baseline's scheme under the same workload.
+pub fn baseline_of<'a>(results: &'a Results, run: &RunResult) -> Option<&'a RunResult> {
+    let baseline = results.runs.get(results.baseline)?;
+    if run.labels.workload == baseline.labels.workload {
+        return Some(baseline);
+    }
+    let labels = Labels { workload: run.labels.workload.clone(), ..baseline.labels.clone() };
+    results.runs.iter().find(|other| other.labels == labels && other.tunables == baseline.tunables)
+}
 
 fn has_twins(runs: &[RunResult]) -> bool {
     runs.iter().enumerate().any(|(i, run)| runs[..i].iter().any(|other| other.labels == run.labels))

@@ -49,12 +49,13 @@ fn latencies(run: &RunResult) -> String {
 
 type Text = fn(&DirectionMetrics) -> String;
 
-const ROWS: [(&str, Text); 13] = [
+const ROWS: [(&str, Text); 14] = [
     ("latency mean", |of| format::time(of.latency_ns.mean)),
     ("  waiting", |of| format::time(of.waiting_ns.mean)),
     ("  processing", |of| format::time(of.processing_ns.mean)),
     ("    for a die", |of| format::time(of.die_wait_ns_mean)),
     ("    for a channel", |of| format::time(of.channel_wait_ns_mean)),
+    ("deviation", |of| format::time(of.latency_ns.deviation)),
     ("p50", |of| format::time(of.latency_ns.p50 as f64)),
     ("p95", |of| format::time(of.latency_ns.p95 as f64)),
     ("p99", |of| format::time(of.latency_ns.p99 as f64)),
@@ -122,6 +123,25 @@ fn facts(run: &RunResult) -> String {
             format::three_digits(metrics.mean_queue_depth)
         ),
     );
+    line(
+        "issued",
+        format!(
+            "{} merged  {} switches of direction",
+            format::count(metrics.requests.merged),
+            format::count(metrics.direction_switches)
+        ),
+    );
+    if metrics.fairness.processes > 1 {
+        line(
+            "fairness",
+            format!(
+                "{:.3} of bandwidth  {:.3} of latency  {} processes",
+                metrics.fairness.bandwidth,
+                metrics.fairness.latency,
+                format::count(metrics.fairness.processes.into())
+            ),
+        );
+    }
     if metrics.gc.collections > 0 {
         let labels = &run.labels;
         let buffer = match metrics.gc.buffer.occupancy_max {

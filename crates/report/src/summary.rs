@@ -2,6 +2,7 @@
 
 use crate::format::{self, NEGLIGIBLE};
 use crate::names;
+use crate::sweep;
 use crate::table;
 use planewise_sim::results::{DirectionMetrics, Results, RunResult};
 
@@ -12,12 +13,18 @@ pub fn summary(results: &Results) -> Vec<String> {
         return vec!["No run finished, so there is nothing to report.".to_owned()];
     };
     let mut points = vec![what_ran(results, baseline)];
-    if !same_work(results) {
+    let closed_loop = results.runs.iter().any(|run| run.closed_loop.is_some());
+    if closed_loop {
+        // What arrives depends on what completes: runs are told apart by how much they get done.
+        points.extend(throughput(results, &names));
+    } else if !same_work(results) {
         points.push("The runs differ in trace, device or how many requests they got through: read each row for itself and compare only rows that share these.".to_owned());
     } else {
         points.extend(Side::BOTH.iter().filter_map(|side| side.verdict(results, &names)));
     }
-    points.extend(trade_off(results, &names));
+    if !closed_loop {
+        points.extend(trade_off(results, &names));
+    }
     points.extend(bounds(results, &names));
     points.extend(collection(results, &names));
     points.extend(conflicts(baseline, &names[index_of(results)]));
@@ -370,6 +377,80 @@ fn conflicts(baseline: &RunResult, baseline_name: &str) -> Option<String> {
         shares.join(" and "),
         name(baseline_name)
     ))
+}
+
+/// Who gets most done, for each value of a sweep.
+fn throughput(results: &Results, names: &[String]) -> Vec<String> {
+    let unit = sweep::unit(results);
+    let told =
+        |index: usize| format!("{} {unit}", format::three_digits(sweep::throughput(&results.runs[index])));
+    let Some(sweep) = sweep::sweep(results) else {
+        let best = most_done(results, 0..results.runs.len());
+        return match (best, results.runs.len()) {
+            (None, _) => Vec::new(),
+            (Some(best), 1) => vec![format!("Throughput: {}.", told(best))],
+            (Some(best), _) => vec![format!("Throughput: {}.", lead(results, names, best, &told))],
+        };
+    };
+    let mut points = Vec::new();
+    let mut level = Vec::new();
+    for (value, row) in sweep.values.iter().zip(&sweep.runs) {
+        let Some(best) = most_done(results, row.iter().flatten().copied()) else { continue };
+        let base = names::baseline_of(results, &results.runs[best]);
+        let ahead = base.is_some_and(|base| {
+            sweep::throughput(&results.runs[best]) > sweep::throughput(base) * (1.0 + NEGLIGIBLE)
+        });
+        if ahead {
+            points.push(format!(
+                "At {} {}, {}.",
+                sweep.title,
+                name(value),
+                lead(results, names, best, &told)
+            ));
+        } else {
+            level.push(name(value));
+        }
+    }
+    // The ends of a long sweep say most.
+    let more = points.len().saturating_sub(SWEEP_POINTS_MAX);
+    points.drain(..more);
+    if let Some(base) = names::baseline_name(results).filter(|_| !level.is_empty() && sweep.columns.len() > 1)
+    {
+        let two = format::percent_in_words(NEGLIGIBLE);
+        points.push(format!(
+            "At {} {}, nothing is more than {two} ahead of {}.",
+            sweep.title,
+            level.join(", "),
+            name(&base)
+        ));
+    }
+    points
+}
+
+/// Values of a sweep that are told one by one.
+const SWEEP_POINTS_MAX: usize = 4;
+
+/// The run with the highest throughput; bounds do not compete, unless there is nothing else.
+fn most_done(results: &Results, runs: impl Iterator<Item = usize>) -> Option<usize> {
+    let competes = competes(results);
+    runs.filter(|index| competes(&results.runs[*index])).max_by(|a, b| {
+        let done = |index: &usize| sweep::throughput(&results.runs[*index]);
+        // Of equals the earlier.
+        done(a).total_cmp(&done(b)).then(b.cmp(a))
+    })
+}
+
+fn lead(results: &Results, names: &[String], best: usize, told: &dyn Fn(usize) -> String) -> String {
+    let winner = &results.runs[best];
+    let place = |run: &RunResult| results.runs.iter().position(|other| std::ptr::eq(other, run));
+    match names::baseline_of(results, winner).and_then(place).filter(|base| *base != best) {
+        Some(base) => {
+            let ratio = sweep::throughput(winner) / sweep::throughput(&results.runs[base]);
+            let (most, other) = (name(&names[best]), name(&names[base]));
+            format!("{most} gets most done: {}, {ratio:.2} times the {} of {other}", told(best), told(base))
+        }
+        None => format!("{} gets most done: {}", name(&names[best]), told(best)),
+    }
 }
 
 fn command_queue(results: &Results, baseline: &RunResult) -> String {

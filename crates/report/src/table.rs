@@ -151,11 +151,10 @@ fn wrap(items: &[String], style: Style) -> String {
 }
 
 pub(crate) fn footer(results: &Results, left_out: &[&str], style: Style) -> String {
-    let names = names::run_names(results);
     let mut lines = Vec::new();
-    match names.get(results.baseline) {
+    match names::baseline_name(results) {
         Some(name) => lines
-            .push(format!("baseline: {} (× is the value over the baseline's)", format::one_line(name, 60))),
+            .push(format!("baseline: {} (× is the value over the baseline's)", format::one_line(&name, 60))),
         None => lines.push("baseline: none (its run is missing), so no ratios".to_owned()),
     }
     lines.extend(left_out.iter().map(|what| format!("left out for width: {what}")));
@@ -216,17 +215,16 @@ pub(crate) fn identity_columns(results: &Results) -> Vec<Column> {
 
 fn columns(results: &Results) -> Vec<Column> {
     let runs = &results.runs;
-    let baseline = runs.get(results.baseline);
     let mut columns = identity_columns(results);
     for (group, direction) in [("read latency", READ), ("write latency", WRITE)] {
-        mean(&mut columns, group, "mean", runs, baseline, direction, |of| of.latency_ns.mean);
+        mean(&mut columns, group, "mean", results, direction, |of| of.latency_ns.mean);
         for (title, get) in TAILS {
             let cells = runs.iter().map(|run| time_cell(direction(run), get)).collect();
             columns.push(Column { group, title: title.to_owned(), left: false, glued: false, cells });
         }
     }
     for (title, direction) in [("read", READ), ("write", WRITE)] {
-        mean(&mut columns, WAITING, title, runs, baseline, direction, |of| of.waiting_ns.mean);
+        mean(&mut columns, WAITING, title, results, direction, |of| of.waiting_ns.mean);
     }
     let cells = runs
         .iter()
@@ -303,7 +301,6 @@ pub(crate) fn conflicted(gc: &GcMetrics) -> Option<f64> {
 
 fn collection_columns(results: &Results) -> Vec<Column> {
     let runs = &results.runs;
-    let baseline = runs.get(results.baseline);
     let mut columns = identity_columns(results);
     for CollectionColumn { group, title, text, ratio, .. } in &COLLECTION {
         let cells = runs
@@ -312,8 +309,9 @@ fn collection_columns(results: &Results) -> Vec<Column> {
             .collect();
         columns.push(Column { group, title: (*title).to_owned(), left: false, glued: false, cells });
         if let Some(value) = ratio {
-            let base = baseline.and_then(|run| value(&run.metrics.gc));
-            let cells = runs.iter().map(|run| ratio_cell(value(&run.metrics.gc), base)).collect();
+            let base =
+                |run| names::baseline_of(results, run).and_then(|base: &RunResult| value(&base.metrics.gc));
+            let cells = runs.iter().map(|run| ratio_cell(value(&run.metrics.gc), base(run))).collect();
             columns.push(Column { group, title: String::new(), left: false, glued: true, cells });
         }
     }
@@ -341,15 +339,15 @@ fn mean(
     columns: &mut Vec<Column>,
     group: &'static str,
     title: &str,
-    runs: &[RunResult],
-    baseline: Option<&RunResult>,
+    results: &Results,
     pick: Pick,
     get: Time,
 ) {
+    let runs = &results.runs;
     let cells = runs.iter().map(|run| time_cell(pick(run), get)).collect();
     columns.push(Column { group, title: title.to_owned(), left: false, glued: false, cells });
-    let base = baseline.and_then(pick).map(get);
-    let cells = runs.iter().map(|run| ratio_cell(pick(run).map(get), base)).collect();
+    let base = |run| names::baseline_of(results, run).and_then(pick).map(get);
+    let cells = runs.iter().map(|run| ratio_cell(pick(run).map(get), base(run))).collect();
     columns.push(Column { group, title: String::new(), left: false, glued: true, cells });
 }
 

@@ -37,8 +37,8 @@ fn rows(results: &Results, names: &[String], cells: impl Fn(&RunResult) -> Vec<C
 
 /// The comparison: the template holds its two-level heading, so that only rows are made here.
 pub(super) fn comparison(results: &Results, names: &[String]) -> Vec<Row> {
-    let baseline = results.runs.get(results.baseline);
     rows(results, names, |run| {
+        let baseline = names::baseline_of(results, run);
         let mut cells = Vec::new();
         for pick in [READ, WRITE] {
             let of = pick(run);
@@ -163,8 +163,8 @@ pub(super) fn collection(results: &Results, names: &[String]) -> Table {
         titles.push(column.words.to_owned());
         titles.extend(column.ratio.map(|_| "×".to_owned()));
     }
-    let baseline = results.runs.get(results.baseline);
     let rows = rows(results, names, |run| {
+        let baseline = names::baseline_of(results, run);
         let gc = &run.metrics.gc;
         let mut cells = Vec::new();
         for column in &COLLECTION {
@@ -202,11 +202,15 @@ fn or_absent(count: u64, text: impl Fn() -> String) -> String {
 
 /// Requests, queue depth and the measured window: a row per run.
 pub(super) fn requests(results: &Results, names: &[String]) -> Table {
-    let columns: [(&str, Text); 5] = [
+    let columns: [(&str, Text); 9] = [
         ("submitted", |m| format::count(m.requests.submitted)),
         ("completed", |m| format::count(m.requests.completed)),
         ("merged", |m| format::count(m.requests.merged)),
+        ("direction switches", |m| format::count(m.direction_switches)),
         ("mean queue depth", |m| format::three_digits(m.mean_queue_depth)),
+        ("deviation of latency", |m| format::time(m.all.latency_ns.deviation)),
+        ("processes", |m| format::count(m.fairness.processes.into())),
+        ("fairness", |m| or_absent(m.fairness.processes.into(), || format!("{:.3}", m.fairness.bandwidth))),
         ("measured window", |m| format::time(m.duration_ns as f64)),
     ];
     table(results, names, &columns)
