@@ -59,7 +59,7 @@ impl Bench {
         self.insert();
         match self.scheduler.dispatch(Ns::ZERO, &Gate::new(&self.queue, &|_| true)) {
             Decision::Issue(slot) => {
-                self.queue.issue(slot, Ns::ZERO);
+                self.queue.issue(slot, Ns::ZERO, false);
                 let queued = self.queue.leave(slot);
                 self.scheduler.completed(Ns::ZERO, slot, &queued);
             }

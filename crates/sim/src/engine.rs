@@ -13,7 +13,7 @@ use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::ftl::Space;
 use crate::host::{
-    CommandQueue, Conflicts, Gate, HostQueue, Merger, QueuedRequest, Side, Slot, WaitingWrites,
+    CommandQueue, Conflicts, Gate, HostQueue, Merger, Part, QueuedRequest, Side, Slot, WaitingWrites,
 };
 use crate::host_sched::{Counters, Decision, Growth, HostScheduler};
 use crate::observers::{Completion, Observer};
@@ -262,10 +262,15 @@ impl<O: Observer> Simulator<O> {
             merger.insert(slot, request);
         }
         self.observer.enter(self.now, slot, &queued);
+        self.note_meetings(slot, &queued);
+    }
+
+    /// Tells the observer which collections the request that arrives in `slot` meets.
+    fn note_meetings(&mut self, slot: Slot, queued: &QueuedRequest) {
         if self.device.can_be_met(self.now) {
             let mut context =
                 Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
-            self.device.note_meetings(&mut context, slot, &queued);
+            self.device.note_meetings(&mut context, slot, queued);
         }
     }
 
@@ -285,10 +290,14 @@ impl<O: Observer> Simulator<O> {
 
     fn merge(&mut self, slot: Slot, side: Side, sequence: u64, request: &Request) {
         let before = *self.queue.get(slot);
+        let own = PageRange::of(request, self.page_bytes);
+        let conflict = self.conflicts.meets(own);
+        let newcomer = QueuedRequest::new(self.now, sequence, *request, own, conflict);
         let pages = self.grow(slot, &before, request);
-        self.queue.absorb(slot, sequence, self.now, *request, pages);
+        self.queue.absorb(slot, Part::from(&newcomer), pages);
         self.scheduler.merged(slot, &before, self.queue.get(slot));
         self.observer.merge(self.now, slot, sequence, request);
+        self.note_meetings(slot, &newcomer);
         self.join_neighbour(slot, side);
     }
 
@@ -479,13 +488,14 @@ impl<O: Observer> Simulator<O> {
                 || self.device.is_free_for(queued.request.direction, queued.pages),
             "the device accepts what a scheduler issues"
         );
-        self.queue.issue(slot, self.now);
+        let (direction, sequence) = (queued.request.direction, queued.sequence);
+        let overtakes = direction == Direction::Read
+            && self.waiting_writes.oldest(&self.queue).is_some_and(|oldest| oldest < sequence);
+        self.queue.issue(slot, self.now, overtakes);
         if let Some(merger) = &mut self.merger {
             merger.remove(slot);
         }
         let queued = *self.queue.get(slot);
-        let overtakes = queued.request.direction == Direction::Read
-            && self.waiting_writes.oldest(&self.queue).is_some_and(|oldest| oldest < queued.sequence);
         self.observer.issue(self.now, slot, &queued, overtakes);
         let mut context = Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
         self.device.submit(&mut context, slot, &queued.request, queued.pages);
@@ -507,6 +517,7 @@ impl<O: Observer> Simulator<O> {
                 issued: queued.issued,
                 completed: self.now,
                 conflict: queued.conflict,
+                overtakes: queued.overtakes,
                 die_wait: progress.die_wait,
                 channel_wait: progress.channel_wait,
             };
@@ -529,8 +540,8 @@ impl<O: Observer> Simulator<O> {
     /// Requests that were merged complete together, each under its own number and arrival.
     fn complete_merged(&mut self, slot: Slot, completion: &Completion) {
         let mut parts = std::mem::take(self.queue.parts(slot));
-        for &(sequence, entered, request) in &parts {
-            self.report(slot, &Completion { sequence, entered, request, ..*completion });
+        for &Part { sequence, entered, request, conflict } in &parts {
+            self.report(slot, &Completion { sequence, entered, request, conflict, ..*completion });
         }
         parts.clear();
         *self.queue.parts(slot) = parts;

@@ -131,6 +131,24 @@ fn a_request_that_fills_a_gap_makes_three_one_in_the_place_of_the_oldest() {
 }
 
 #[test]
+fn a_merged_request_keeps_its_own_conflict_and_counts_as_overtaking_when_its_union_does() {
+    // Four units; page p is on unit p % 4. A read of unit 0 is out; the write of unit 1 waits, as do reads of units 2 and 3,
+    // which become one and go before it.
+    let mut profile = device(4, 1, 1, 1);
+    profile.interface.command_queue = "ncq:1".into();
+    let config = RunConfig { merging: Merging::Full, scheduler: "rws".into(), ..RunConfig::new(profile) };
+    let mut requests = pages(Direction::Read, [0]);
+    requests.extend(pages(Direction::Write, [1]));
+    requests.extend(pages(Direction::Read, [2, 3, 4]));
+    let completions = run(&config, &requests).unwrap();
+    let conflicts: Vec<u64> = completions.iter().filter(|c| c.conflict).map(|c| c.sequence).collect();
+    // Page 4 is on unit 0, with the read that is out; page 3 joined page 2 without touching anything.
+    assert_eq!(conflicts, [4]);
+    let metrics = open(&config, &requests, 0).unwrap().metrics;
+    assert_eq!((metrics.requests.merged, metrics.prioritized.read_share), (2, 0.75));
+}
+
+#[test]
 fn merging_keeps_the_limits_of_the_queue() {
     // 4 KiB a page: three fit in 12 KiB, the fourth begins a request of its own.
     let requests = pages(Direction::Read, [0, 10, 11, 12, 13]);

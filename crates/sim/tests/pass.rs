@@ -122,6 +122,14 @@ fn a_region_size_that_cannot_be_is_refused_before_anything_runs() {
     assert!(error("four", "16").contains("such as 4294967296, 512m or 4g"));
     assert!(error("4096", "0").contains("from 1 to"));
     assert!(error("8k", "x").contains("pass.batch"));
+    // Weave has the same regions, and checks the size even where no depth limits them.
+    let weave = |size: &str| {
+        let mut config = RunConfig { scheduler: "weave".into(), ..one_at_a_time(&[]) };
+        config.tunables = vec![("region_size".into(), size.into())];
+        Simulator::new(&config, ()).err().map(|error| error.to_string())
+    };
+    assert!(weave("0").unwrap().contains("weave.region_size"));
+    assert!(weave("4g").is_none(), "not used");
 }
 
 /// Figure 6: two regions that serve two requests at a time each, a device that takes four, and R1 to R4 of region 1, then Q1

@@ -26,6 +26,13 @@ impl Conflicts {
         conflict
     }
 
+    /// Whether a request would share a unit with one already there.
+    pub(crate) fn meets(&self, pages: PageRange) -> bool {
+        let mut conflict = false;
+        self.map.for_each_unit(pages, |unit| conflict |= self.touching[unit as usize] > 0);
+        conflict
+    }
+
     /// Removes a request.
     #[inline]
     pub(crate) fn leave(&mut self, pages: PageRange) {

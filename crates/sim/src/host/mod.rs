@@ -7,8 +7,8 @@ mod queue;
 pub(crate) use conflicts::Conflicts;
 pub(crate) use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
-pub(crate) use queue::WaitingWrites;
 pub use queue::{HostQueue, QueuedRequest, Slot};
+pub(crate) use queue::{Part, WaitingWrites};
 
 /// The device's interface: when it takes another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

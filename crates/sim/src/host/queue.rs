@@ -31,6 +31,8 @@ pub struct QueuedRequest {
     pub issued: Ns,
     /// Whether it met another request of the queue on a unit when it entered.
     pub conflict: bool,
+    /// Whether it is a read that was issued while an earlier write still waited; meaningless before.
+    pub overtakes: bool,
     state: State,
 }
 
@@ -51,8 +53,25 @@ impl QueuedRequest {
             entered: now,
             issued: Ns::ZERO,
             conflict,
+            overtakes: false,
             state: State::Waiting,
         }
+    }
+}
+
+/// One of the requests that a union is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part {
+    pub(crate) sequence: u64,
+    pub(crate) entered: Ns,
+    pub(crate) request: Request,
+    pub(crate) conflict: bool,
+}
+
+impl From<&QueuedRequest> for Part {
+    fn from(queued: &QueuedRequest) -> Part {
+        let &QueuedRequest { sequence, entered, request, conflict, .. } = queued;
+        Part { sequence, entered, request, conflict }
     }
 }
 
@@ -63,7 +82,7 @@ pub struct HostQueue {
     waiting: u32,
     outstanding: u32,
     /// When the request in the slot is a union: its parts, with their numbers and times of entry.
-    parts: Vec<Vec<(u64, Ns, Request)>>,
+    parts: Vec<Vec<Part>>,
 }
 
 impl HostQueue {
@@ -134,11 +153,12 @@ impl HostQueue {
     /// # Panics
     /// When the request is not waiting.
     #[inline]
-    pub fn issue(&mut self, slot: Slot, now: Ns) {
+    pub fn issue(&mut self, slot: Slot, now: Ns, overtakes: bool) {
         let queued = &mut self.slots[slot.index()];
         assert_eq!(queued.state, State::Waiting, "a scheduler issues each request once");
         queued.state = State::Outstanding;
         queued.issued = now;
+        queued.overtakes = overtakes;
         self.waiting -= 1;
         self.outstanding += 1;
     }
@@ -163,16 +183,16 @@ impl HostQueue {
     }
 
     /// Grows the waiting request in `slot` by an adjacent one.
-    pub(crate) fn absorb(&mut self, slot: Slot, sequence: u64, now: Ns, request: Request, pages: PageRange) {
+    pub(crate) fn absorb(&mut self, slot: Slot, part: Part, pages: PageRange) {
         let queued = &mut self.slots[slot.index()];
         debug_assert_eq!(queued.state, State::Waiting);
         let parts = &mut self.parts[slot.index()];
         if parts.is_empty() {
-            parts.push((queued.sequence, queued.entered, queued.request));
+            parts.push(Part::from(&*queued));
         }
-        parts.push((sequence, now, request));
-        queued.request.start = queued.request.start.min(request.start);
-        queued.request.sectors += request.sectors;
+        parts.push(part);
+        queued.request.start = queued.request.start.min(part.request.start);
+        queued.request.sectors += part.request.sectors;
         queued.pages = pages;
     }
 
@@ -182,12 +202,12 @@ impl HostQueue {
         debug_assert_eq!(joining.state, State::Waiting);
         let mut parts = std::mem::take(&mut self.parts[other.index()]);
         if parts.is_empty() {
-            parts.push((joining.sequence, joining.entered, joining.request));
+            parts.push(Part::from(&joining));
         }
         let queued = &mut self.slots[slot.index()];
         let own = &mut self.parts[slot.index()];
         if own.is_empty() {
-            own.push((queued.sequence, queued.entered, queued.request));
+            own.push(Part::from(&*queued));
         }
         own.append(&mut parts);
         queued.request.start = queued.request.start.min(joining.request.start);
@@ -206,7 +226,7 @@ impl HostQueue {
     }
 
     /// The parts of the request in `slot`, when it is a union.
-    pub(crate) fn parts(&mut self, slot: Slot) -> &mut Vec<(u64, Ns, Request)> {
+    pub(crate) fn parts(&mut self, slot: Slot) -> &mut Vec<Part> {
         &mut self.parts[slot.index()]
     }
 }

@@ -57,11 +57,7 @@ impl Regions {
     pub(super) fn new(host: &HostKnowledge, scheduler: &str, bytes: u64) -> Result<Regions, SimError> {
         let capacity = host.capacity_sectors * SECTOR_BYTES;
         let page = u64::from(host.page_bytes);
-        let refused = |allowed: String| SimError::Option {
-            key: format!("{scheduler}.region_size"),
-            found: format!("{bytes} ({})", Bytes(bytes)),
-            allowed,
-        };
+        let refused = |allowed| refused(scheduler, bytes, allowed);
         if bytes == 0 || !bytes.is_multiple_of(page) {
             return Err(refused(format!("a multiple of the page, {page} bytes, above 0")));
         }
@@ -88,6 +84,14 @@ impl Regions {
     }
 }
 
+fn refused(scheduler: &str, bytes: u64, allowed: String) -> SimError {
+    SimError::Option {
+        key: format!("{scheduler}.region_size"),
+        found: format!("{bytes} ({})", Bytes(bytes)),
+        allowed,
+    }
+}
+
 /// One region.
 #[derive(Clone)]
 struct Region {
@@ -111,6 +115,8 @@ struct Pass {
     regions: Regions,
     storage: Storage,
     region: Vec<Region>,
+    /// Regions with waiting requests, a bit each.
+    occupied: Vec<u64>,
     /// All waiting requests in the order of their arrival, which is that of their deadlines, by direction.
     arrivals: [List; 2],
     links: Links,
@@ -136,6 +142,7 @@ impl Pass {
         Ok(Pass {
             storage: Storage::new(host.queue_length),
             region: vec![region; regions.count()],
+            occupied: vec![0; regions.count().div_ceil(64)],
             regions,
             arrivals: [List::EMPTY; 2],
             links: Links::new(host.queue_length),
@@ -167,8 +174,8 @@ impl Pass {
             return (Turn { region, direction, dispatched: 0 }, slot);
         }
         loop {
-            let index = self.ring;
-            self.ring = (self.ring + 1) % self.region.len();
+            let index = self.next_occupied();
+            self.ring = (index + 1) % self.region.len();
             let region = &mut self.region[index];
             let direction = region.direction;
             if region.waiting.is_empty(direction) {
@@ -183,6 +190,31 @@ impl Pass {
         }
     }
 
+    /// The first region with waiting requests, from where the ring stands on; there is one.
+    fn next_occupied(&self) -> usize {
+        let words = self.occupied.len();
+        let (start, bit) = (self.ring / 64, self.ring % 64);
+        (0..=words)
+            .find_map(|step| {
+                let word = (start + step) % words;
+                let ahead = if step == 0 { u64::MAX << bit } else { u64::MAX };
+                let found = self.occupied[word] & ahead;
+                (found != 0).then(|| word * 64 + found.trailing_zeros() as usize)
+            })
+            .expect("requests wait in a region")
+    }
+
+    /// A region has requests, or has none any more.
+    fn note_occupied(&mut self, region: usize) {
+        let waiting = &self.region[region].waiting;
+        let bit = 1 << (region % 64);
+        if Direction::ALL.iter().all(|direction| waiting.is_empty(*direction)) {
+            self.occupied[region / 64] &= !bit;
+        } else {
+            self.occupied[region / 64] |= bit;
+        }
+    }
+
     fn take(&mut self, mut turn: Turn, slot: Slot, queue: &HostQueue) -> Pick {
         let region = &mut self.region[turn.region];
         turn.dispatched += 1;
@@ -194,6 +226,7 @@ impl Pass {
         self.waiting -= 1;
         let through = turn.dispatched >= self.batch || region.waiting.is_empty(turn.direction);
         self.turn = (!through).then_some(turn);
+        self.note_occupied(turn.region);
         Pick::Request(slot)
     }
 }
@@ -201,8 +234,10 @@ impl Pass {
 impl Elevator for Pass {
     fn add(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         let direction = request.request.direction.index();
-        let region = &mut self.region[self.regions.of(request.request.start)];
+        let index = self.regions.of(request.request.start);
+        let region = &mut self.region[index];
         region.waiting.add(&mut self.storage, slot, request, now + self.expire[direction]);
+        self.note_occupied(index);
         self.arrivals[direction].push(&mut self.links, slot);
         self.waiting += 1;
     }
@@ -220,6 +255,7 @@ impl Elevator for Pass {
         let direction = request.request.direction;
         let index = self.regions.of(request.request.start);
         self.region[index].waiting.remove(&mut self.storage, slot, direction);
+        self.note_occupied(index);
         self.arrivals[direction.index()].remove(&mut self.links, slot);
         self.waiting -= 1;
     }

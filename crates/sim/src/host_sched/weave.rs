@@ -37,7 +37,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "region_depth",
             unit: "requests",
             summary: "requests outstanding in a region at most, 0 for any number; for devices that serve a crowded region slower",
-            kind: TunableKind::Number { default: 0, min: 0, max: 65_536 },
+            kind: TunableKind::Number { default: 0, min: 0, max: u16::MAX as u64 },
         },
         Tunable {
             name: "reads_out_max",
@@ -110,12 +110,12 @@ impl Weave {
         let slots = host.queue_length as usize;
         let region_depth = values.number("region_depth");
         let regions = match region_depth {
+            // Not used: the default need not go with the device. But no device has regions of nothing.
+            0 if values.number("region_size") == 0 => Some(Regions::new(host, "weave", 0)?),
             0 => None,
-            _ => {
-                let regions = Regions::new(host, "weave", values.number("region_size"))?;
-                Some((regions, vec![0; regions.count()]))
-            }
+            _ => Some(Regions::new(host, "weave", values.number("region_size"))?),
         };
+        let regions = regions.map(|regions| (regions, vec![0; regions.count()]));
         Ok(Weave {
             units: host.units.clone(),
             words,
@@ -168,9 +168,14 @@ impl Weave {
             length.remove(&mut self.length_links, slot);
         }
         if direction == Direction::Read {
-            let vector = &self.vectors[slot.index() * self.words..][..self.words];
-            tally(vector, &mut self.reads_waiting, starts, 1, &mut self.wanted);
+            self.want(slot, starts);
         }
+    }
+
+    /// A read waits for its units, or no longer does.
+    fn want(&mut self, slot: Slot, starts: bool) {
+        let vector = &self.vectors[slot.index() * self.words..][..self.words];
+        tally(vector, &mut self.reads_waiting, starts, 1, &mut self.wanted);
     }
 
     /// The same for an outstanding request.
@@ -274,9 +279,21 @@ impl HostScheduler for Weave {
     }
 
     fn merged(&mut self, slot: Slot, before: &QueuedRequest, after: &QueuedRequest) {
-        self.wait(slot, before.request.direction, false);
+        let direction = before.request.direction;
+        let length = self.length[slot.index()];
+        if direction == Direction::Read {
+            self.want(slot, false);
+        }
         self.set_vector(slot, after.pages);
-        self.wait(slot, after.request.direction, true);
+        if direction == Direction::Read {
+            self.want(slot, true);
+        }
+        // Among its equals it keeps its place; longer, it is the youngest of the longer ones.
+        if self.length[slot.index()] != length {
+            let lists = &mut self.by_length[direction.index()];
+            lists[usize::from(length)].remove(&mut self.length_links, slot);
+            lists[usize::from(self.length[slot.index()])].push(&mut self.length_links, slot);
+        }
     }
 
     fn removed(&mut self, slot: Slot, request: &QueuedRequest, _into: Slot) {

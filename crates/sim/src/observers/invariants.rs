@@ -489,6 +489,7 @@ mod tests {
             completed: Ns(completed),
             conflict: false,
             die_wait: Ns::ZERO,
+            overtakes: false,
             channel_wait: Ns::ZERO,
         }
     }

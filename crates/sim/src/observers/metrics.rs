@@ -388,11 +388,10 @@ impl Observer for MetricsObserver {
     }
 
     #[inline]
-    fn issue(&mut self, _now: Ns, _slot: Slot, request: &QueuedRequest, overtakes: bool) {
+    fn issue(&mut self, _now: Ns, _slot: Slot, request: &QueuedRequest, _overtakes: bool) {
         let direction = request.request.direction;
         self.direction_switches += u64::from(self.last_issued.is_some_and(|last| last != direction));
         self.last_issued = Some(direction);
-        self.overtaking_reads += u64::from(overtakes && request.sequence >= self.warm_up);
     }
 
     #[inline]
@@ -405,6 +404,7 @@ impl Observer for MetricsObserver {
         if completion.sequence >= self.warm_up {
             self.directions[completion.request.direction.index()].record(completion);
             self.processes.record(completion);
+            self.overtaking_reads += u64::from(completion.overtakes);
         }
     }
 

@@ -116,6 +116,8 @@ pub struct Completion {
     pub completed: Ns,
     /// Whether it conflicted with a request in the queue when it entered.
     pub conflict: bool,
+    /// Whether it is a read that was issued while an earlier write still waited.
+    pub overtakes: bool,
     /// Longest wait of one of its transactions for a die, ns.
     pub die_wait: Ns,
     /// Longest wait of one of its transactions for a channel, ns.
