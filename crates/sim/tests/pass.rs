@@ -67,6 +67,26 @@ fn a_turn_is_of_one_direction_and_the_next_of_the_other() {
 }
 
 #[test]
+fn regions_without_requests_have_their_turns_too_and_those_alternate() {
+    // The ring stands behind region 0 after its read: region 1 has its first turn, of reads. When region 0 writes as well, the ring
+    // has gone round once, region 1 has had that turn with nothing in it, and its next is of writes.
+    let cases: [(&[Direction], [i64; 2]); 2] =
+        [(&[Direction::Read], [101, -102]), (&[Direction::Read, Direction::Write], [-102, 101])];
+    for (before, expected) in cases {
+        let mut requests: Vec<Request> = Vec::new();
+        for (n, &direction) in before.iter().enumerate() {
+            requests.push(request(Ns(1_000_000 * n as u64), 10 + n as u64, direction));
+        }
+        // While the last of those is served, one of each direction comes for region 1.
+        let late = requests[before.len() - 1].arrival + Ns(1);
+        requests.push(request(late, 102, Direction::Write));
+        requests.push(request(late, 101, Direction::Read));
+        let order = order(&one_at_a_time(&[("batch", 1)]), &requests);
+        assert_eq!(order[before.len()..], expected, "after {before:?}");
+    }
+}
+
+#[test]
 fn a_turn_goes_on_from_where_the_last_one_ended_and_then_with_the_oldest() {
     // While 50 is served, 40, 60, 55 and 45 arrive: up from 50, then the oldest below, and up from there.
     let mut requests = reads(&[50]);

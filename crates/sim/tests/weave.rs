@@ -43,7 +43,8 @@ fn issued(config: &RunConfig, requests: &[Request]) -> Vec<u64> {
 fn a_request_whose_units_are_free_goes_whatever_waits_before_it() {
     // Unit 0 is busy; a second request for it waits, those for units 1 and 2 do not. NOOP would hold them back.
     let requests = [read(0, 0, 1), read(0, 4, 1), read(0, 1, 1), write(0, 2)];
-    assert_eq!(issued(&four_units("blocking", &[]), &requests), [0, READ, 0, 0]);
+    let config = four_units("blocking", &[("reads_out_max", 4)]);
+    assert_eq!(issued(&config, &requests), [0, READ, 0, 0]);
 }
 
 #[test]
@@ -59,14 +60,20 @@ fn a_write_stays_off_units_that_a_waiting_read_wants() {
     // A read of units 0 and 1 waits for unit 0. The write could have unit 1 at once; it goes when the read has gone. The
     // write on unit 2 is in nobody's way.
     let requests = [read(0, 0, 1), read(1, 4, 2), write(2, 1), write(3, 2)];
-    assert_eq!(issued(&four_units("blocking", &[]), &requests), [0, READ, 2 * READ, 3]);
+    let config = four_units("blocking", &[("reads_out_max", 4)]);
+    assert_eq!(issued(&config, &requests), [0, READ, 2 * READ, 3]);
 }
 
 #[test]
-fn writes_start_while_few_reads_are_outstanding() {
+fn a_burst_of_reads_holds_writes_for_a_while() {
     let requests = [read(0, 0, 1), read(0, 1, 1), read(0, 2, 1), write(1, 3)];
-    assert_eq!(issued(&four_units("ncq:32", &[("reads_out_max", 2)]), &requests)[3], READ);
-    assert_eq!(issued(&four_units("ncq:32", &[("reads_out_max", 3)]), &requests)[3], 1);
+    let write = |tunables: &[(&str, u64)]| issued(&four_units("ncq:32", tunables), &requests)[3];
+    // Until they are complete, or so few are out as may be, or the last was issued long enough ago.
+    assert_eq!(write(&[]), READ);
+    assert_eq!(write(&[("reads_out_max", 2)]), READ);
+    assert_eq!(write(&[("reads_out_max", 3)]), 1);
+    assert_eq!(write(&[("write_hold_ns", 50_000)]), 50_000);
+    assert_eq!(write(&[("write_hold_ns", 0)]), 1);
 }
 
 #[test]

@@ -98,6 +98,8 @@ struct Region {
     waiting: Sorted,
     /// Of its next turn.
     direction: Direction,
+    /// Turns of the ring it had had when that was noted: each one since, also an empty one, took the other direction.
+    noted_at: u64,
     /// Where its last batch of each direction ended, in sectors.
     position: [u64; 2],
     dispatched: [u64; 2],
@@ -122,6 +124,8 @@ struct Pass {
     links: Links,
     /// The region whose turn it is after the present one, and the requests that wait in all.
     ring: usize,
+    /// How often the ring went round.
+    laps: u64,
     waiting: u32,
     turn: Option<Turn>,
     batch: u64,
@@ -136,6 +140,7 @@ impl Pass {
         let region = Region {
             waiting: Sorted::EMPTY,
             direction: Direction::Read,
+            noted_at: 0,
             position: [0; 2],
             dispatched: [0; 2],
         };
@@ -147,6 +152,7 @@ impl Pass {
             arrivals: [List::EMPTY; 2],
             links: Links::new(host.queue_length),
             ring: 0,
+            laps: 0,
             waiting: 0,
             turn: None,
             batch: values.number("batch"),
@@ -175,12 +181,15 @@ impl Pass {
         }
         loop {
             let index = self.next_occupied();
-            self.ring = (index + 1) % self.region.len();
-            let region = &mut self.region[index];
-            let direction = region.direction;
+            let direction = self.next_direction(index);
+            self.laps += u64::from(index < self.ring);
+            self.ring = index + 1;
+            if self.ring == self.region.len() {
+                (self.ring, self.laps) = (0, self.laps + 1);
+            }
+            let region = &self.region[index];
             if region.waiting.is_empty(direction) {
                 // An empty turn: the other direction is next here, when the others have had theirs.
-                region.direction = direction.other();
                 continue;
             }
             let position = region.position[direction.index()];
@@ -188,6 +197,18 @@ impl Pass {
             let slot = ahead.or(region.waiting.oldest(direction)).expect("requests wait");
             return (Turn { region: index, direction, dispatched: 0 }, slot);
         }
+    }
+
+    /// Turns of the ring that a region has had, regions without requests too.
+    fn ring_turns(&self, region: usize) -> u64 {
+        self.laps + u64::from(region < self.ring)
+    }
+
+    /// The direction of a region's next turn.
+    fn next_direction(&self, index: usize) -> Direction {
+        let region = &self.region[index];
+        let even = (self.ring_turns(index) - region.noted_at).is_multiple_of(2);
+        if even { region.direction } else { region.direction.other() }
     }
 
     /// The first region with waiting requests, from where the ring stands on; there is one.
@@ -216,11 +237,12 @@ impl Pass {
     }
 
     fn take(&mut self, mut turn: Turn, slot: Slot, queue: &HostQueue) -> Pick {
+        let noted_at = self.ring_turns(turn.region);
         let region = &mut self.region[turn.region];
         turn.dispatched += 1;
         region.position[turn.direction.index()] = queue.get(slot).request.end().0;
         region.dispatched[turn.direction.index()] += 1;
-        region.direction = turn.direction.other();
+        (region.direction, region.noted_at) = (turn.direction.other(), noted_at);
         region.waiting.remove(&mut self.storage, slot, turn.direction);
         self.arrivals[turn.direction.index()].remove(&mut self.links, slot);
         self.waiting -= 1;

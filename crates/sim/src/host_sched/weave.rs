@@ -4,7 +4,7 @@
 //! asks for every waiting request whether its units have room, and issues the first that fits: late requests first, then
 //! reads, then writes; of each the shortest first, of equals the oldest. Three rules keep the threads from tangling:
 //!
-//! * a write stays off units that a waiting read wants, and starts only while few reads are outstanding: direction batches,
+//! * a write stays off units that a waiting read wants, and does not start right behind a read: direction batches,
 //!   kept by unit where the units are known, and by the device where its own business may cross;
 //! * a unit, and a region of the address space, holds no more outstanding requests than it serves best: what waits, waits
 //!   here, where reads can still go before writes, and not inside the device (PASS's region depth, PASS paper, section 3.4);
@@ -29,7 +29,7 @@ pub(super) const ENTRY: Entry = Entry {
         Tunable {
             name: "unit_depth",
             unit: "requests",
-            summary: "requests outstanding on a unit at most; 1 keeps every choice open, more hides the time between two requests, too many let reads wait behind writes inside the device; 0: 2 where writes stay on the units of their addresses, 3 where the device moves them and the guess is less sure",
+            summary: "requests outstanding on a unit at most; 1 keeps every choice open, more hides the time between two requests, too many let reads wait behind writes inside the device; 0: 2 where writes stay on the units of their addresses, 4 where the device moves them and the guess is less sure",
             kind: TunableKind::Number { default: 0, min: 0, max: DEPTH_MAX as u64 },
         },
         REGION_SIZE,
@@ -43,7 +43,13 @@ pub(super) const ENTRY: Entry = Entry {
             name: "reads_out_max",
             unit: "requests",
             summary: "reads outstanding above which no write starts: fewer keeps bursts of reads clear of writes, more lets writes go sooner",
-            kind: TunableKind::Number { default: 2, min: 0, max: 65_536 },
+            kind: TunableKind::Number { default: 0, min: 0, max: 65_536 },
+        },
+        Tunable {
+            name: "write_hold_ns",
+            unit: "ns",
+            summary: "time since the last read was issued after which outstanding reads hold writes no longer: they wait for something that writes do not make worse, such as a collection",
+            kind: TunableKind::Number { default: 500_000, min: 0, max: LONGEST_WAIT_NS },
         },
         Tunable {
             name: "read_wait_max_ns",
@@ -98,6 +104,8 @@ struct Weave {
     /// Reads outstanding, and how many may be when a write starts.
     reads_out: u32,
     reads_out_max: u32,
+    write_hold: Ns,
+    last_read: Ns,
     wait_max: [Ns; 2],
     look_ahead: u32,
     late: [u64; 2],
@@ -132,13 +140,15 @@ impl Weave {
             claimed: vec![0; words],
             unit_depth: match values.number("unit_depth") as u16 {
                 0 if host.writes_stay => 2,
-                0 => 3,
+                0 => 4,
                 depth => depth,
             },
             regions,
             region_depth: region_depth as u16,
             reads_out: 0,
             reads_out_max: values.number("reads_out_max") as u32,
+            write_hold: Ns(values.number("write_hold_ns")),
+            last_read: Ns::ZERO,
             wait_max: ["read_wait_max_ns", "write_wait_max_ns"].map(|name| Ns(values.number(name))),
             look_ahead: values.number("look_ahead") as u32,
             late: [0; 2],
@@ -252,6 +262,10 @@ impl Weave {
     }
 }
 
+fn wake(at: Ns) -> Decision {
+    if at == Ns::MAX { Decision::Wait } else { Decision::WakeAt(at) }
+}
+
 /// Counts one request more or less on each unit of its vector; `reached` holds the units that count `limit` or more.
 fn tally(vector: &[u64], counts: &mut [u16], more: bool, limit: u16, reached: &mut [u64]) {
     for (word, (&vector, reached)) in vector.iter().zip(reached).enumerate() {
@@ -315,14 +329,18 @@ impl HostScheduler for Weave {
             self.claimed.iter_mut().zip(vector).for_each(|(claimed, vector)| *claimed |= vector);
         }
         if let Some(slot) = self.find(Direction::Read, gate) {
+            self.last_read = now;
             return self.issue(slot, Direction::Read, gate);
         }
-        if self.reads_out <= self.reads_out_max
-            && let Some(slot) = self.find(Direction::Write, gate)
-        {
+        let held = self.last_read + self.write_hold;
+        if self.reads_out > self.reads_out_max && now < held {
+            let writes_wait = !self.arrivals[Direction::Write.index()].is_empty();
+            return wake(if writes_wait { next.min(held) } else { next });
+        }
+        if let Some(slot) = self.find(Direction::Write, gate) {
             return self.issue(slot, Direction::Write, gate);
         }
-        if next == Ns::MAX { Decision::Wait } else { Decision::WakeAt(next) }
+        wake(next)
     }
 
     fn completed(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest) {
