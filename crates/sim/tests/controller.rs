@@ -109,6 +109,21 @@ fn a_region_has_so_many_operations_under_way_and_others_do_not_wait_for_it() {
 }
 
 #[test]
+fn waiting_for_the_controller_is_not_waiting_for_a_die() {
+    let mut config = config(4, 1);
+    config.profile.processor = processor(7_000, 5_000, 0, 0);
+    config.profile.regions = Some(Regions { mib: 1, operations: 1 });
+    let waits = |numbers: [u64; 3]| -> Vec<u64> {
+        run(&config, &pages(Direction::Read, numbers)).unwrap().iter().map(|c| c.die_wait.0).collect()
+    };
+    // One after the other, as one region has one under way: each finds its die free.
+    assert_eq!(waits([0, 1, 2]), [0; 3]);
+    // Three regions, one die: each is started 5 us after the one before it, and waits for its array and transfer.
+    let flash = READ + TRANSFER;
+    assert_eq!(waits([0, 256, 512]), [0, flash - 5_000, 2 * (flash - 5_000)]);
+}
+
+#[test]
 fn a_region_is_held_through_the_read_and_the_write_of_a_partial_write() {
     let mut config = config(2, 1);
     config.profile.regions = Some(Regions { mib: 1, operations: 1 });

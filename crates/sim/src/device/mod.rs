@@ -438,9 +438,10 @@ impl Device {
         request.start.0.saturating_sub(first) as u32..end as u32
     }
 
-    /// Puts a transaction in line at its executor, and tells whom it finds there.
+    /// Puts a transaction in line at its executor, where its wait for the die begins, and tells whom it finds there.
     #[inline]
     fn send_to_flash<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        self.transactions[index].queued = context.now;
         self.enqueue(index);
         if self.collecting + self.in_background > 0 {
             let Transaction { plane, slot, kind, .. } = self.transactions[index];

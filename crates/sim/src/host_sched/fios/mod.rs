@@ -178,7 +178,8 @@ impl Fios {
 
     /// Nobody with time left issues requests: time passes to the epoch in which somebody has a timeslice again.
     fn begin_epoch(&mut self, now: Ns) {
-        let epochs = self.active.iter().map(|&number| self.processes[number].epochs_to_recover(self.timeslice));
+        let epochs =
+            self.active.iter().map(|&number| self.processes[number].epochs_to_recover(self.timeslice));
         self.epoch += epochs.min().unwrap_or(1);
         self.epoch_began = now;
         for &number in &self.active {
@@ -239,7 +240,8 @@ impl HostScheduler for Fios {
                 return ends.min().map_or(Decision::Wait, Decision::WakeAt);
             }
             if self.overdue(gate).next().is_some() {
-                let due = self.overdue(gate).filter(|slot| self.reads_outstanding == 0 && gate.accepts(*slot));
+                let due =
+                    self.overdue(gate).filter(|slot| self.reads_outstanding == 0 && gate.accepts(*slot));
                 let first = due.min_by_key(|slot| gate.queue().get(*slot).sequence);
                 return first.map_or(Decision::Wait, |slot| self.take(slot, gate.queue().get(slot)));
             }
