@@ -216,14 +216,12 @@ impl Device {
             whole_page_reads: profile.timing.whole_page_reads,
             write_buffer: profile
                 .write_buffer
-                .map(|settings| WriteBuffer::new(&settings, user_pages, geometry.sectors_per_page())),
+                .map(|settings| WriteBuffer::new(&settings, geometry.sectors_per_page())),
             waiting_writes: std::collections::VecDeque::new(),
             streams: profile
                 .read_ahead
                 .map(|settings| Streams::new(&settings, user_pages, geometry.sectors_per_page())),
-            read_buffer: profile
-                .read_ahead
-                .map(|settings| ReadBuffer::new(settings.buffer_pages, user_pages)),
+            read_buffer: profile.read_ahead.map(|settings| ReadBuffer::new(settings.buffer_pages)),
             dropped_by_writes: profile.read_ahead.is_some_and(|settings| settings.dropped_by_writes),
             first_write_slot,
             first_read_slot: first_write_slot + profile.write_buffer.map_or(0, |buffer| buffer.pages),
