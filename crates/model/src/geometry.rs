@@ -131,7 +131,7 @@ impl Geometry {
 /// Most planes a device may have: the flash array keeps one small record each.
 const MAX_PLANES: u64 = 1 << 16;
 /// Most pages a device may have: page numbers are 32 bits and two values are kept for "none" and "initial".
-const MAX_PAGES: u64 = u32::MAX as u64 - 2;
+pub(crate) const MAX_PAGES: u64 = u32::MAX as u64 - 2;
 
 /// One of the four levels of parallelism inside a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

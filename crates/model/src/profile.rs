@@ -8,7 +8,7 @@ mod controller;
 pub use controller::{Link, Processor, ReadAhead, Regions, WriteBuffer};
 
 use crate::config::{self, ConfigError};
-use crate::geometry::Geometry;
+use crate::geometry::{Geometry, MAX_PAGES};
 use crate::names;
 use crate::units::{Bytes, Ns};
 use schemars::JsonSchema;
@@ -301,9 +301,29 @@ impl Profile {
         self.regions.map_or(Ok(()), |regions| regions.check())?;
         self.write_buffer.map_or(Ok(()), |buffer| buffer.check())?;
         self.read_ahead.map_or(Ok(()), |read_ahead| read_ahead.check())?;
+        self.check_page_numbers()?;
         if self.has_controller() && self.interface.command_queue == "blocking" {
             let found = "found 'blocking'; allowed with a link, processor, regions, write_buffer or read_ahead: ncq:D, as a command is on its way before any unit is taken";
             return Err(("command_queue", found.to_owned()));
+        }
+        Ok(())
+    }
+
+    /// Slots of buffers are numbered behind the pages of the flash.
+    fn check_page_numbers(&self) -> Result<(), Problem> {
+        let buffers = [
+            ("buffer_pages", self.collection.buffer_pages),
+            ("write_buffer.pages", self.write_buffer.map_or(0, |buffer| buffer.pages)),
+            ("read_ahead.buffer_pages", self.read_ahead.map_or(0, |read_ahead| read_ahead.buffer_pages)),
+        ];
+        let mut left = MAX_PAGES.saturating_sub(u64::from(self.geometry.pages()));
+        for (key, pages) in buffers {
+            left = left.checked_sub(u64::from(pages)).ok_or_else(|| {
+                let problem = format!(
+                    "found {pages}; allowed: 0 to {left}, what the {MAX_PAGES} page numbers of 32 bits leave of the geometry's pages and other buffers"
+                );
+                (key, problem)
+            })?;
         }
         Ok(())
     }
@@ -480,6 +500,26 @@ mod tests {
         assert_eq!(error.line, Some(line), "{error}");
         assert!(error.message.contains("processor.command_ns"), "{error}");
         assert!(Profile::embedded("piq-128").unwrap_err().to_string().contains("did you mean 'piq-128g'"));
+    }
+
+    #[test]
+    fn flash_and_buffers_have_page_numbers_for_all_they_hold() {
+        let mut profile = Profile::embedded("ssd1").unwrap();
+        profile.interface.command_queue = "ncq:32".into();
+        (profile.geometry.channels, profile.geometry.chips_per_channel) = (1, 1);
+        (profile.geometry.dies_per_chip, profile.geometry.planes_per_die) = (1, 1);
+        (profile.geometry.blocks_per_plane, profile.geometry.pages_per_block) = ((1 << 22) - 1, 1 << 10);
+        assert_eq!(u64::from(profile.geometry.pages()) + 1_021, MAX_PAGES);
+        let mut check = |valid, write, read| {
+            profile.collection.buffer_pages = valid;
+            profile.write_buffer.as_mut().unwrap().pages = write;
+            profile.read_ahead.as_mut().unwrap().buffer_pages = read;
+            profile.check().map_err(|(key, _)| key)
+        };
+        assert_eq!(check(21, 488, 512), Ok(()));
+        assert_eq!(check(21, 488, 513), Err("read_ahead.buffer_pages"));
+        assert_eq!(check(21, 1_001, 512), Err("write_buffer.pages"));
+        assert_eq!(check(1_022, 488, 512), Err("buffer_pages"));
     }
 
     #[test]

@@ -5,9 +5,11 @@ mod common;
 use common::{device, makespan, pages, run};
 use planewise_model::profile::{Link, Processor, ReadAhead, Regions, WriteBuffer};
 use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_sim::drivers::replay::{ReplayOptions, replay};
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::recovery::Recovery;
 use planewise_sim::{RunConfig, SimError, Simulator};
+use std::sync::atomic::AtomicBool;
 
 const TRANSFER: u64 = 40_960;
 const PROGRAM: u64 = 600_000;
@@ -109,6 +111,21 @@ fn a_region_has_so_many_operations_under_way_and_others_do_not_wait_for_it() {
 }
 
 #[test]
+fn waiting_for_the_controller_is_not_waiting_for_a_die() {
+    let mut config = config(4, 1);
+    config.profile.processor = processor(7_000, 5_000, 0, 0);
+    config.profile.regions = Some(Regions { mib: 1, operations: 1 });
+    let waits = |numbers: [u64; 3]| -> Vec<u64> {
+        run(&config, &pages(Direction::Read, numbers)).unwrap().iter().map(|c| c.die_wait.0).collect()
+    };
+    // One after the other, as one region has one under way: each finds its die free.
+    assert_eq!(waits([0, 1, 2]), [0; 3]);
+    // Three regions, one die: each is started 5 us after the one before it, and waits for its array and transfer.
+    let flash = READ + TRANSFER;
+    assert_eq!(waits([0, 256, 512]), [0, flash - 5_000, 2 * (flash - 5_000)]);
+}
+
+#[test]
 fn a_region_is_held_through_the_read_and_the_write_of_a_partial_write() {
     let mut config = config(2, 1);
     config.profile.regions = Some(Regions { mib: 1, operations: 1 });
@@ -189,6 +206,24 @@ fn after(gap: u64, request: Request) -> Request {
 
 fn page(direction: Direction, number: u64) -> Request {
     Request::new(Ns::ZERO, Lsn(number * 8), 8, direction)
+}
+
+#[test]
+fn pages_still_in_the_write_buffer_are_no_part_of_write_amplification() {
+    let mut config = config(2, 1);
+    config.profile.write_buffer = write_buffer(8, 0.5, 2, 8);
+    let requests: Vec<Request> = (0..40)
+        .map(|number| Request { arrival: Ns(number * 300_000), ..page(Direction::Write, number) })
+        .collect();
+    let stop = AtomicBool::new(false);
+    for (count, warm_up) in [(6, 0), (40, 0), (40, 6), (40, 37)] {
+        let mut options =
+            ReplayOptions { warm_up, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
+        let requests = &mut requests[..count].iter().copied();
+        let (result, _) = replay(&config, requests, (), &mut options).unwrap();
+        // Nothing is collected and nothing written twice: one program for each page.
+        assert_eq!(result.metrics.gc.write_amplification, 1.0, "{count} writes, the first {warm_up} before");
+    }
 }
 
 #[test]

@@ -401,6 +401,23 @@ fn fios_does_not_mix_writes_with_reads_and_waits_for_the_next_read() {
 }
 
 #[test]
+fn fios_does_not_count_a_request_that_comes_too_late_as_one_that_it_waited_for() {
+    let hits = |gap: u64| {
+        let mut simulator = Simulator::new(&single("fios", &[]), ()).unwrap();
+        for arrival in [Ns::ZERO, Ns(READ + gap)] {
+            simulator.advance(arrival).unwrap();
+            simulator.submit(&Request { arrival, ..read(0, 1, 0) }).unwrap();
+        }
+        simulator.finish_requests().unwrap();
+        let counters = simulator.scheduler_counters();
+        assert_eq!(counters.get("anticipations"), 2);
+        counters.get("anticipation_hits")
+    };
+    // It is waited for as long as the read took.
+    assert_eq!([READ / 2, READ, READ + 1, 100 * READ].map(hits), [1, 1, 0, 0]);
+}
+
+#[test]
 fn fios_shares_the_time_of_the_device_and_not_the_number_of_requests() {
     // Reads of one page against reads of four, which take four times as long on a single plane.
     let long = |number| Request { sectors: 32, ..read(0, 2, number) };

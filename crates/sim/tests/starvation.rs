@@ -47,12 +47,15 @@ fn longest_wait(config: &RunConfig, seed: u64) -> (Ns, usize) {
 fn under_a_flood_of_reads_no_write_waits_longer_than_its_deadline_and_one_batch() {
     // The deadline in its tunable and in ns, and the requests of one batch.
     type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u64, u64);
-    let cases: [Case<'_>; 5] = [
+    let cases: [Case<'_>; 6] = [
         ("deadline", &[("write_expire", "10"), ("fifo_batch", "16")], 10_000_000, 16),
         ("mq-deadline", &[("write_expire", "10"), ("fifo_batch", "16")], 10_000_000, 16),
         ("pass", &[("write_expire", "5"), ("batch", "16"), ("region_size", "819200")], 5_000_000, 16),
         ("piq+", &[("write_wait_max_ns", "3000000")], 3_000_000, 4),
         ("weave", &[("write_wait_max_ns", "3000000")], 3_000_000, 4),
+        // The rest of an epoch and all of the next one: charges are what requests take one after the other. The batch is the
+        // queue of other writes.
+        ("fios", &[("timeslice", "5"), ("read_128k_ns", "1340720")], 10_000_000, 16),
     ];
     for (scheduler, tunables, deadline, batch) in cases {
         for interface in ["blocking", "ncq:1", "ncq:8"] {

@@ -66,7 +66,8 @@ pub struct WriteBuffer {
     /// Pages that are written back together, at least 1: those of the aligned group of so many consecutive pages that the oldest is in.
     #[schemars(range(min = 1))]
     pub run_pages: u32,
-    /// Pages on their way back to flash, at most; at least 1.
+    /// Pages on their way back to flash below which the next run begins, at least 1. A run goes as a whole: up to a run less one page more
+    /// can be on their way.
     #[schemars(range(min = 1))]
     pub in_flight_pages: u32,
 }

@@ -46,11 +46,11 @@ pub(crate) struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    pub(crate) fn new(pages: u32, user_pages: u32) -> ReadBuffer {
+    pub(crate) fn new(pages: u32) -> ReadBuffer {
         let free = Slot { lpn: Lpn(0), state: State::Free, stale: false, first_waiter: NIL };
         ReadBuffer {
             slots: vec![free; pages as usize],
-            index: PageIndex::new(user_pages),
+            index: PageIndex::new(pages),
             hand: 0,
             waiters: Vec::new(),
             free_waiter: NIL,
@@ -145,7 +145,7 @@ mod tests {
 
     #[test]
     fn pages_take_each_others_places_in_the_order_they_came_and_never_of_one_that_is_coming() {
-        let mut buffer = ReadBuffer::new(2, 100);
+        let mut buffer = ReadBuffer::new(2);
         let (first, second) = (buffer.take(Lpn(1)).unwrap(), buffer.take(Lpn(2)).unwrap());
         assert_eq!(buffer.take(Lpn(3)), None);
         buffer.arrived(second);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn those_that_asked_before_a_write_are_served_and_nobody_after_finds_the_page() {
-        let mut buffer = ReadBuffer::new(1, 100);
+        let mut buffer = ReadBuffer::new(1);
         let slot = buffer.take(Lpn(7)).unwrap();
         buffer.wait(slot, host::Slot(3));
         buffer.wait(slot, host::Slot(4));

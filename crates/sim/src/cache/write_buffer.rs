@@ -49,18 +49,14 @@ pub(crate) struct WriteBuffer {
 }
 
 impl WriteBuffer {
-    pub(crate) fn new(
-        settings: &profile::WriteBuffer,
-        user_pages: u32,
-        sectors_per_page: u32,
-    ) -> WriteBuffer {
+    pub(crate) fn new(settings: &profile::WriteBuffer, sectors_per_page: u32) -> WriteBuffer {
         let free =
             Slot { lpn: Lpn(0), state: State::Free, blocked: false, newer: NIL, previous: NIL, next: NIL };
         let words = sectors_per_page.div_ceil(64) as usize;
         WriteBuffer {
             slots: vec![free; settings.pages as usize],
             free: (0..settings.pages).rev().collect(),
-            index: PageIndex::new(user_pages),
+            index: PageIndex::new(settings.pages),
             written: vec![0; words * settings.pages as usize],
             words,
             sectors_per_page,
@@ -218,7 +214,7 @@ mod tests {
 
     fn buffer(pages: u32, watermark: f64, run_pages: u32, in_flight_pages: u32) -> WriteBuffer {
         let settings = profile::WriteBuffer { pages, watermark, run_pages, in_flight_pages };
-        WriteBuffer::new(&settings, 1000, 8)
+        WriteBuffer::new(&settings, 8)
     }
 
     fn run(buffer: &mut WriteBuffer) -> Vec<u32> {
@@ -250,6 +246,13 @@ mod tests {
         assert_eq!(buffer.take_run(), None);
         buffer.left(slot);
         assert_eq!(buffer.take_run().map(|(_, count)| count), Some(2));
+    }
+
+    #[test]
+    fn a_run_that_begins_goes_as_a_whole() {
+        let mut buffer = buffer(8, 0.0, 4, 2);
+        (0..4).for_each(|lpn| assert!(buffer.put(Lpn(lpn), 0..8).is_some()));
+        assert_eq!(run(&mut buffer), [0, 1, 2, 3], "all four, although two are as many as it begins at");
     }
 
     #[test]

@@ -74,6 +74,10 @@ pub(super) struct Front {
     under_way_most: u32,
     /// By region, or by executor.
     lists: Vec<Operations>,
+    /// By executor: transactions of the host that are in a list, or with the processor, and not yet in line there.
+    pub(super) coming: Vec<u32>,
+    /// Commands on the link, at the processor, or in line for either, in that order.
+    arriving: VecDeque<Slot>,
     carrying: Server<Carried>,
     working: Server<Task>,
     /// Direction of the last command that the processor took in.
@@ -103,6 +107,8 @@ impl Front {
             region_pages,
             under_way_most: profile.regions.map_or(u32::MAX, |regions| regions.operations),
             lists: vec![none; lists],
+            coming: vec![0; if active { executors as usize } else { 0 }],
+            arriving: VecDeque::with_capacity(commands),
             carrying: Server::new(commands),
             working: Server::new(commands * 4),
             turned_to: Direction::Read,
@@ -113,6 +119,7 @@ impl Front {
     /// A command of the host is on its way.
     pub(super) fn accept(&mut self, slot: Slot, request: &Request, pages: PageRange) {
         self.commands[slot.index()] = (*request, pages);
+        self.arriving.push_back(slot);
         if self.link.is_some() {
             self.carrying.queue.push_back(Carried::Command(slot));
         } else {
@@ -128,6 +135,11 @@ impl Front {
     /// The command in a slot of the I/O queue.
     pub(super) fn command(&self, slot: Slot) -> &(Request, PageRange) {
         &self.commands[slot.index()]
+    }
+
+    /// Commands of the host whose pages have not been looked up yet.
+    pub(super) fn arriving(&self) -> impl Iterator<Item = &(Request, PageRange)> {
+        self.arriving.iter().map(|slot| self.command(*slot))
     }
 
     /// The link time of what it carries.
@@ -232,9 +244,15 @@ impl Device {
             Task::Command(slot) => {
                 let (request, pages) = self.front.commands[slot.index()];
                 self.front.turned_to = request.direction;
+                let first = self.front.arriving.pop_front();
+                debug_assert_eq!(first, Some(slot), "commands are taken in as they came");
                 self.take_in(context, slot, &request, pages);
             }
-            Task::Operation(index) => self.send_to_flash(context, index),
+            Task::Operation(index) => {
+                let executor = self.load.executor_of(self.transactions[index].plane);
+                self.front.coming[executor as usize] -= 1;
+                self.send_to_flash(context, index);
+            }
             Task::ReadAhead(run) => self.read_ahead(context, run),
             Task::WriteBack { first, .. } => self.write_run_back(context, first),
         }
@@ -252,9 +270,11 @@ impl Device {
 
     fn enter_list(&mut self, index: u32) {
         let (lpn, plane) = (self.transactions[index].lpn, self.transactions[index].plane);
+        let executor = self.load.executor_of(plane);
+        self.front.coming[executor as usize] += 1;
         let number = match self.front.region_pages {
             Some(pages) => (u64::from(lpn.0) / pages) as u32,
-            None => self.load.executor_of(plane),
+            None => executor,
         };
         self.transactions[index].list = number;
         let most = self.front.under_way_most;

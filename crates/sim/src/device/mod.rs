@@ -216,14 +216,12 @@ impl Device {
             whole_page_reads: profile.timing.whole_page_reads,
             write_buffer: profile
                 .write_buffer
-                .map(|settings| WriteBuffer::new(&settings, user_pages, geometry.sectors_per_page())),
+                .map(|settings| WriteBuffer::new(&settings, geometry.sectors_per_page())),
             waiting_writes: std::collections::VecDeque::new(),
             streams: profile
                 .read_ahead
                 .map(|settings| Streams::new(&settings, user_pages, geometry.sectors_per_page())),
-            read_buffer: profile
-                .read_ahead
-                .map(|settings| ReadBuffer::new(settings.buffer_pages, user_pages)),
+            read_buffer: profile.read_ahead.map(|settings| ReadBuffer::new(settings.buffer_pages)),
             dropped_by_writes: profile.read_ahead.is_some_and(|settings| settings.dropped_by_writes),
             first_write_slot,
             first_read_slot: first_write_slot + profile.write_buffer.map_or(0, |buffer| buffer.pages),
@@ -438,9 +436,10 @@ impl Device {
         request.start.0.saturating_sub(first) as u32..end as u32
     }
 
-    /// Puts a transaction in line at its executor, and tells whom it finds there.
+    /// Puts a transaction in line at its executor, where its wait for the die begins, and tells whom it finds there.
     #[inline]
     fn send_to_flash<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        self.transactions[index].queued = context.now;
         self.enqueue(index);
         if self.collecting + self.in_background > 0 {
             let Transaction { plane, slot, kind, .. } = self.transactions[index];

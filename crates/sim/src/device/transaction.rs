@@ -48,6 +48,7 @@ impl Kind {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transaction {
+    /// Since when it waits for its executor.
     pub(crate) queued: Ns,
     pub(crate) sequence: u64,
     /// Of the I/O queue, or of the buffer that it works for.

@@ -37,6 +37,8 @@ struct Sums {
     suspensions: u64,
     reads_served: u64,
     writes_absorbed: u64,
+    /// Pages that the write buffer held when the window began.
+    held_before: u64,
     written_back: u64,
     residency: u128,
     residency_max: Ns,
@@ -66,6 +68,10 @@ pub(crate) struct CollectionMetrics {
     /// Until when the integrals are summed.
     summed: Ns,
     met: Vec<Met>,
+    /// By slot of the write buffer, counted from the first of the valid page buffer: whether it holds a page whose program has not begun.
+    cached: Vec<bool>,
+    /// How many do.
+    held_back: u64,
     /// By slot of the buffer: since when it holds a page.
     since: Vec<Ns>,
     held: u32,
@@ -94,6 +100,8 @@ impl CollectionMetrics {
             collecting: 0,
             summed: Ns::ZERO,
             met: Vec::new(),
+            cached: Vec::new(),
+            held_back: 0,
             since: Vec::new(),
             held: 0,
             live_replicas: 0,
@@ -128,7 +136,7 @@ impl CollectionMetrics {
         if !self.measuring && sequence >= self.warm_up {
             self.measuring = true;
             self.window_start = now;
-            self.sums = Sums { occupancy_max: self.held, ..Sums::default() };
+            self.sums = Sums { occupancy_max: self.held, held_before: self.held_back, ..Sums::default() };
             self.sums.replicas.most = self.live_replicas;
             self.latency = Times::new();
             for running in &mut self.running {
@@ -159,6 +167,8 @@ impl CollectionMetrics {
         let total = sums.read + sums.transfer + sums.program + sums.erase;
         // What the buffer absorbed the host wrote, too.
         let host_pages = sums.host_programs + sums.writes_absorbed;
+        // What the write buffer still holds no program stands for yet.
+        let host_pages = host_pages + sums.held_before - self.held_back;
         let met = sums.reads_met + sums.writes_met;
         let (flush_formula, flush) = flush(sums.occupancy_max);
         let window = now.saturating_sub(self.window_start);
@@ -289,6 +299,10 @@ impl Observer for CollectionMetrics {
     fn page_program(&mut self, _now: Ns, origin: Origin, _lpn: Lpn, _ppn: Ppn) {
         self.sums.programs += 1;
         self.sums.host_programs += u64::from(matches!(origin, Origin::Host(_)));
+        if let Origin::WriteBuffer { from } = origin {
+            self.cached[(from.0 - self.pages) as usize] = false;
+            self.held_back -= 1;
+        }
         if matches!(origin, Origin::Replica { .. }) {
             self.sums.replicas.created += 1;
             self.live_replicas += 1;
@@ -307,8 +321,13 @@ impl Observer for CollectionMetrics {
         self.sums.occupancy_max = self.sums.occupancy_max.max(self.held);
     }
 
-    fn page_cached(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {
+    fn page_cached(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, at: Ppn) {
         self.sums.host_programs += 1;
+        let slot = (at.0 - self.pages) as usize;
+        if self.cached.len() <= slot {
+            self.cached.resize(slot + 1, false);
+        }
+        self.held_back += u64::from(!std::mem::replace(&mut self.cached[slot], true));
     }
 
     fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {

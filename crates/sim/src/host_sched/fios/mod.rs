@@ -53,7 +53,9 @@ struct Process {
     outstanding: u32,
     /// What is left of its timeslice, ns; less than nothing when the last request cost more.
     left: i64,
-    /// The epoch in which that holds.
+    /// What its reads took of it, ns, less the overdue writes that had as much since.
+    read: i64,
+    /// The epoch in which both hold.
     epoch: u64,
     /// The process is waited for: until when, and for what.
     awaited: Option<(Ns, Direction)>,
@@ -69,6 +71,7 @@ impl Default for Process {
             waiting: [List::EMPTY; 2],
             outstanding: 0,
             left: 0,
+            read: 0,
             epoch: 0,
             awaited: None,
             think: ThinkTime::default(),
@@ -82,11 +85,17 @@ impl Process {
     /// Gives the timeslices of the epochs that began meanwhile: a new one replaces what was left, and pays for what was
     /// overdrawn.
     fn enter_epoch(&mut self, epoch: u64, timeslice: i64) {
-        let missed = (epoch - self.epoch).min(1 << 20) as i64;
+        let missed = i64::try_from(epoch - self.epoch).unwrap_or(i64::MAX);
         if missed > 0 {
             self.left = timeslice.min(self.left.min(0).saturating_add(missed.saturating_mul(timeslice)));
+            self.read = 0;
             self.epoch = epoch;
         }
+    }
+
+    /// Epochs until it has time left again, at least 1.
+    fn epochs_to_recover(&self, timeslice: i64) -> u64 {
+        self.left.min(0).unsigned_abs() / timeslice.unsigned_abs() + 1
     }
 
     fn has_waiting(&self) -> bool {
@@ -104,6 +113,7 @@ struct Fios {
     active: Vec<usize>,
     reads_outstanding: u32,
     epoch: u64,
+    epoch_began: Ns,
     waits: u64,
     hits: u64,
 }
@@ -119,6 +129,7 @@ impl Fios {
             active: Vec::with_capacity(slots as usize),
             reads_outstanding: 0,
             epoch: 1,
+            epoch_began: Ns::ZERO,
             waits: 0,
             hits: 0,
         }
@@ -155,9 +166,22 @@ impl Fios {
         });
     }
 
-    /// Nobody with time left issues requests: everybody has a timeslice again.
-    fn begin_epoch(&mut self) {
-        self.epoch += 1;
+    /// The writes that were here when the epoch began, of processes whose own reads took the time for them: the first of each.
+    /// Before the next epoch, which pays for them, they have as much time as the reads had.
+    fn overdue(&self, gate: &Gate<'_>) -> impl Iterator<Item = Slot> {
+        let processes = self.active.iter().map(|&number| &self.processes[number]);
+        processes
+            .filter(|process| process.read > 0)
+            .filter_map(|process| process.waiting[Direction::Write.index()].first())
+            .filter(|slot| gate.queue().get(*slot).entered <= self.epoch_began)
+    }
+
+    /// Nobody with time left issues requests: time passes to the epoch in which somebody has a timeslice again.
+    fn begin_epoch(&mut self, now: Ns) {
+        let epochs =
+            self.active.iter().map(|&number| self.processes[number].epochs_to_recover(self.timeslice));
+        self.epoch += epochs.min().unwrap_or(1);
+        self.epoch_began = now;
         for &number in &self.active {
             self.processes[number].enter_epoch(self.epoch, self.timeslice);
         }
@@ -171,6 +195,10 @@ impl Fios {
         process.waiting[direction.index()].remove(&mut self.links, slot);
         process.outstanding += 1;
         process.left -= cost.0 as i64;
+        process.read += match direction {
+            Direction::Read => cost.0 as i64,
+            Direction::Write => -(cost.0 as i64),
+        };
         self.reads_outstanding += u32::from(direction == Direction::Read);
         Decision::Issue(slot)
     }
@@ -184,7 +212,7 @@ impl HostScheduler for Fios {
         if let Some(end) = process.last_end.take() {
             process.think.add((now - end).min(THINK_TIME_MAX));
         }
-        self.hits += u64::from(process.awaited.take().is_some());
+        self.hits += u64::from(process.awaited.take().is_some_and(|(until, _)| until >= now));
         process.waiting[request.request.direction.index()].push(&mut self.links, slot);
         if !std::mem::replace(&mut process.is_active, true) {
             self.active.push(number);
@@ -211,7 +239,13 @@ impl HostScheduler for Fios {
                 let ends = self.entitled().filter_map(|process| process.awaited.map(|(until, _)| until));
                 return ends.min().map_or(Decision::Wait, Decision::WakeAt);
             }
-            self.begin_epoch();
+            if self.overdue(gate).next().is_some() {
+                let due =
+                    self.overdue(gate).filter(|slot| self.reads_outstanding == 0 && gate.accepts(*slot));
+                let first = due.min_by_key(|slot| gate.queue().get(*slot).sequence);
+                return first.map_or(Decision::Wait, |slot| self.take(slot, gate.queue().get(slot)));
+            }
+            self.begin_epoch(now);
         }
     }
 
@@ -240,5 +274,23 @@ impl HostScheduler for Fios {
             ("anticipations", self.waits),
             ("anticipation_hits", self.hits),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Process;
+
+    #[test]
+    fn a_process_has_time_again_after_exactly_the_epochs_that_pay_for_what_it_overdrew() {
+        let timeslice = 1_000_000;
+        for (left, epochs) in [(0, 1), (-1, 1), (-999_999, 1), (-1_000_000, 2), (-(1 << 50), 1_125_899_907)] {
+            let mut process = Process { left, ..Process::default() };
+            assert_eq!(process.epochs_to_recover(timeslice), epochs, "{left}");
+            process.enter_epoch(epochs - 1, timeslice);
+            assert!(process.left <= 0, "{left}: not one epoch earlier");
+            process.enter_epoch(epochs, timeslice);
+            assert_eq!(process.left, left + epochs as i64 * timeslice, "{left}");
+        }
     }
 }
