@@ -61,9 +61,11 @@ class Planewise:
             found.setdefault(value, {})[run["labels"]["scheduler"]] = rate(run)
         return found
 
-    def variant(self, name, base="ssd1", **changes):
-        """A copy of a profile with other values: each key must be there exactly once."""
+    def variant(self, name, base="ssd1", without=None, **changes):
+        """A copy of a profile without a section, or with other values: each key must be there exactly once."""
         text = (PROFILES / f"{base}.toml").read_text()
+        if without:
+            text = re.sub(rf"^\[{without}\]\n(?:[^\[].*\n|\n)*", "", text, flags=re.MULTILINE)
         for key, value in changes.items():
             text, count = re.subn(rf"^{key} = .*$", f"{key} = {value}", text, flags=re.MULTILINE)
             if count != 1:
@@ -156,11 +158,16 @@ def working_sets(planewise, claims):
     claims.number("fig. 2", "32 GB at depth 16", 27.78, found["32g"][16], " MB/s")
 
 
-def interference(planewise, claims):
+def mixed_with(planewise, target):
     def mixed(reads, random):
-        (run,) = planewise.bench("ssd1", *STEADY, "--rw", "randrw", "--rwmixread", str(reads), "--percentage_random", random)
+        (run,) = planewise.bench(target, *STEADY, "--rw", "randrw", "--rwmixread", str(reads), "--percentage_random", random)
         return rate(run)
 
+    return mixed
+
+
+def interference(planewise, claims):
+    mixed = mixed_with(planewise, "ssd1")
     read, write = mixed(100, "0,0"), mixed(0, "0,0")
     claims.ratio("fig. 3", "sequential reads with 10 % random writes, over reads alone", 0.38, mixed(90, "0,100") / read)
     claims.ratio("fig. 3", "sequential writes with 10 % random reads, over writes alone", 0.34, mixed(10, "100,0") / write)
@@ -353,6 +360,8 @@ def measure_causes(planewise):
         "no map updates": {"update_ns": 0},
         "no processor time for an operation": {"operation_ns": 0},
         "32 operations at a time in a region": {"operations": 32},
+        "no processor": {"without": "processor"},
+        "no write buffer": {"without": "write_buffer"},
     }
     for what, changes in variants.items():
         target = planewise.variant("variant", **changes)
@@ -365,6 +374,27 @@ def measure_causes(planewise):
         rows.append((what, "64 / 32", *cells(found, None)))
     print("\nOne part at a time, of ssd1 if nothing else is said (sysbench-file, MB/s).")
     table(("part", "threads / commands", *three, *gains), rows)
+
+    rows = []
+    for what, target in (("as it is", "ssd1"), ("a write of part of a page reads nothing", planewise.variant("variant", read_modify_write="false"))):
+        mixed = mixed_with(planewise, target)
+        rows.append((what, f"{mixed(90, '0,100') / mixed(100, '0,0'):.3f}"))
+    print("\nFigure 3, sequential reads with 10 % random writes.")
+    table(("ssd1", "over reads alone"), rows)
+
+    flood = planewise.directory / "flood.toml"
+    flood.write_text("""
+        global = { bs = "16k" }
+        job.readers = { rw = "randread", numjobs = 16, number_ios = 375 }
+        job.flusher = { rw = "randwrite", iodepth = 128, direct = 0, number_ios = 4000 }
+    """)
+    rows = []
+    for area in ("10g", "20g", "100%"):
+        for batch in (2, 16):
+            found = planewise.throughput("ssd1", str(flood), "--set", f"size={area}", "--merging", "full", "--queue", "512", "--tunable", f"pass.batch={batch}", schedulers=FIVE)[None]
+            rows.append((area, batch, *(f"{found[name]:.1f}" for name in FIVE), f"{over_best(found):.3f}"))
+    print("\n16 synchronous readers beside 128 asynchronous writes in flight (MB/s until all is done).")
+    table(("area", "batch", *FIVE, "PASS over the best"), rows)
 
     rows = []
     for tunable, values in (("batch", (1, 2, 4, 16, 64)), ("region_size", ("1g", "2g", "4g", "8g", "16g", "32g"))):
