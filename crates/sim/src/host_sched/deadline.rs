@@ -19,10 +19,9 @@ pub(super) const ENTRY: Entry = Entry {
             waiting: Sorted::EMPTY,
             next: None,
             batching: 0,
-            starved: 0,
+            alternation: Alternation::new(values),
             expire: expire(values),
             fifo_batch: values.number("fifo_batch"),
-            writes_starved: values.number("writes_starved"),
             front_merges: values.number("front_merges") == 1,
             expired: 0,
         })))
@@ -70,16 +69,45 @@ pub(super) fn expire(values: &super::TunableValues) -> [Ns; 2] {
     ["read_expire", "write_expire"].map(|name| Ns::from_millis(values.number(name)))
 }
 
+/// Whose batch is next: reads before writes, but not before a write that so many batches of reads went before.
+pub(super) struct Alternation {
+    starved: u64,
+    writes_starved: u64,
+}
+
+impl Alternation {
+    pub(super) fn new(values: &super::TunableValues) -> Alternation {
+        Alternation { starved: 0, writes_starved: values.number("writes_starved") }
+    }
+
+    /// The direction of the next batch; none when nothing waits.
+    pub(super) fn choose(&mut self, waiting: &Sorted) -> Option<Direction> {
+        let [reads, writes] = Direction::ALL.map(|direction| !waiting.is_empty(direction));
+        if reads && writes {
+            self.starved += 1;
+        }
+        let direction = match (reads, writes) {
+            (false, false) => return None,
+            (true, false) => Direction::Read,
+            (true, true) if self.starved <= self.writes_starved => Direction::Read,
+            (_, true) => Direction::Write,
+        };
+        if direction == Direction::Write {
+            self.starved = 0;
+        }
+        Some(direction)
+    }
+}
+
 struct Deadline {
     storage: Storage,
     waiting: Sorted,
     /// The request that goes on with the batch, with its direction (`next_rq`).
     next: Option<(Slot, Direction)>,
     batching: u64,
-    starved: u64,
+    alternation: Alternation,
     expire: [Ns; 2],
     fifo_batch: u64,
-    writes_starved: u64,
     front_merges: bool,
     expired: u64,
 }
@@ -121,19 +149,7 @@ impl Elevator for Deadline {
         {
             return self.take(slot, direction);
         }
-        let [reads, writes] = Direction::ALL.map(|direction| !self.waiting.is_empty(direction));
-        let direction = match (reads, writes) {
-            (false, false) => return Pick::Nothing,
-            (true, false) => Direction::Read,
-            (false, true) => Direction::Write,
-            (true, true) => {
-                self.starved += 1;
-                if self.starved > self.writes_starved { Direction::Write } else { Direction::Read }
-            }
-        };
-        if direction == Direction::Write {
-            self.starved = 0;
-        }
+        let Some(direction) = self.alternation.choose(&self.waiting) else { return Pick::Nothing };
         self.batching = 0;
         let expired = self.waiting.expired(&self.storage, direction, now);
         self.expired += u64::from(expired.is_some());

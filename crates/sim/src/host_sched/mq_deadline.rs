@@ -1,7 +1,9 @@
 //! Deadline as Linux has it today (6.x, `block/mq-deadline.c`, documented in `Documentation/block/deadline-iosched.rst`):
 //! each direction goes on where its own last request was, also after a batch of the other.
 
-use super::deadline::{FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, expire};
+use super::deadline::{
+    Alternation, FIFO_BATCH, FRONT_MERGES, READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, expire,
+};
 use super::elevator::{Dispatching, Elevator, Pick};
 use super::sorted::{Sorted, Storage};
 use super::{Counters, Entry, Growth};
@@ -20,10 +22,9 @@ pub(super) const ENTRY: Entry = Entry {
             positions: [0; 2],
             direction: Direction::Read,
             batching: 0,
-            starved: 0,
+            alternation: Alternation::new(values),
             expire: expire(values),
             fifo_batch: values.number("fifo_batch"),
-            writes_starved: values.number("writes_starved"),
             front_merges: values.number("front_merges") == 1,
             expired: 0,
         })))
@@ -38,10 +39,9 @@ struct MqDeadline {
     /// That of the batch (`last_dir`).
     direction: Direction,
     batching: u64,
-    starved: u64,
+    alternation: Alternation,
     expire: [Ns; 2],
     fifo_batch: u64,
-    writes_starved: u64,
     front_merges: bool,
     expired: u64,
 }
@@ -54,19 +54,7 @@ impl MqDeadline {
 
     /// The first request of a new batch.
     fn begin(&mut self, now: Ns) -> Option<Slot> {
-        let [reads, writes] = Direction::ALL.map(|direction| !self.waiting.is_empty(direction));
-        if reads && writes {
-            self.starved += 1;
-        }
-        let direction = match (reads, writes) {
-            (false, false) => return None,
-            (true, false) => Direction::Read,
-            (true, true) if self.starved <= self.writes_starved => Direction::Read,
-            (_, true) => Direction::Write,
-        };
-        if direction == Direction::Write {
-            self.starved = 0;
-        }
+        let direction = self.alternation.choose(&self.waiting)?;
         self.direction = direction;
         self.batching = 0;
         let expired = self.waiting.expired(&self.storage, direction, now);

@@ -1,39 +1,18 @@
 //! BFQ's tunables, with the names and defaults of Linux 6.x.
 
-use super::super::tunables::{EXPIRE_MAX_MS, Tunable, TunableKind, TunableValues};
+use super::super::cfq::tunables::{
+    BACK_SEEK_MAX, BACK_SEEK_PENALTY, FIFO_EXPIRE_ASYNC, FIFO_EXPIRE_SYNC, ROTATIONAL, number,
+};
+use super::super::tunables::{EXPIRE_MAX_MS, Tunable, TunableValues};
 use planewise_model::Ns;
-
-const fn number(
-    name: &'static str,
-    unit: &'static str,
-    [default, min, max]: [u64; 3],
-    summary: &'static str,
-) -> Tunable {
-    Tunable { name, unit, summary, kind: TunableKind::Number { default, min, max } }
-}
 
 const MS: u64 = EXPIRE_MAX_MS;
 
 pub(super) const TUNABLES: &[Tunable] = &[
-    number(
-        "fifo_expire_sync",
-        "ms",
-        [125, 1, MS],
-        "age at which a synchronous request goes before the order of addresses, once a turn",
-    ),
-    number("fifo_expire_async", "ms", [250, 1, MS], "the same of asynchronous requests"),
-    number(
-        "back_seek_max",
-        "KiB",
-        [16_384, 0, 1 << 40],
-        "how far back the next request may lie; more shortens seeks and lets the far end wait",
-    ),
-    number(
-        "back_seek_penalty",
-        "",
-        [2, 1, 1_000_000],
-        "a step back counts as this many times the step forward",
-    ),
+    FIFO_EXPIRE_SYNC,
+    FIFO_EXPIRE_ASYNC,
+    BACK_SEEK_MAX,
+    BACK_SEEK_PENALTY,
     number(
         "slice_idle",
         "ms",
@@ -65,12 +44,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         [0, 0, 1],
         "1: one request at the device at a time, and always wait; bandwidth is exact and low",
     ),
-    number(
-        "rotational",
-        "",
-        [0, 0, 1],
-        "what the disk says of itself (sysfs queue/rotational); 0 and command queueing together turn the waiting off",
-    ),
+    ROTATIONAL,
 ];
 
 pub(super) struct Settings {

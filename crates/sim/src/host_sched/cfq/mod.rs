@@ -2,7 +2,7 @@
 //! requests of all processes together for shorter ones.
 
 mod queues;
-mod tunables;
+pub(super) mod tunables;
 
 use super::by_process::ByProcess;
 use super::elevator::{Dispatching, Elevator, Pick};

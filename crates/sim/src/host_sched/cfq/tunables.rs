@@ -8,7 +8,8 @@ const PRIORITY: u64 = 4;
 /// Priorities of the best-effort class.
 const PRIORITIES: u64 = 8;
 
-const fn number(
+/// A tunable that is a number: default, least and most.
+pub(in super::super) const fn number(
     name: &'static str,
     unit: &'static str,
     [default, min, max]: [u64; 3],
@@ -19,6 +20,38 @@ const fn number(
 
 const MS: u64 = EXPIRE_MAX_MS;
 
+/// Shared with BFQ, which descends from CFQ.
+pub(in super::super) const FIFO_EXPIRE_SYNC: Tunable = number(
+    "fifo_expire_sync",
+    "ms",
+    [125, 1, MS],
+    "age at which a synchronous request goes before the order of addresses, once a turn",
+);
+/// Shared with BFQ, which descends from CFQ.
+pub(in super::super) const FIFO_EXPIRE_ASYNC: Tunable =
+    number("fifo_expire_async", "ms", [250, 1, MS], "the same of asynchronous requests");
+/// Shared with BFQ, which descends from CFQ.
+pub(in super::super) const BACK_SEEK_MAX: Tunable = number(
+    "back_seek_max",
+    "KiB",
+    [16_384, 0, 1 << 40],
+    "how far back the next request may lie; more shortens seeks and lets the far end wait",
+);
+/// Shared with BFQ, which descends from CFQ.
+pub(in super::super) const BACK_SEEK_PENALTY: Tunable = number(
+    "back_seek_penalty",
+    "",
+    [2, 1, 1_000_000],
+    "a step back counts as this many times the step forward",
+);
+/// Shared with BFQ, which descends from CFQ.
+pub(in super::super) const ROTATIONAL: Tunable = number(
+    "rotational",
+    "",
+    [0, 0, 1],
+    "what the disk says of itself (sysfs queue/rotational); 0 and command queueing together turn the waiting off",
+);
+
 pub(super) const TUNABLES: &[Tunable] = &[
     number(
         "quantum",
@@ -26,25 +59,10 @@ pub(super) const TUNABLES: &[Tunable] = &[
         [4, 1, 1_000_000],
         "requests of a queue at the device while others wait, four times as many when alone; more is throughput, fewer is fairness",
     ),
-    number(
-        "fifo_expire_sync",
-        "ms",
-        [125, 1, MS],
-        "age at which a synchronous request goes before the order of addresses, once a slice",
-    ),
-    number("fifo_expire_async", "ms", [250, 1, MS], "the same of asynchronous requests"),
-    number(
-        "back_seek_max",
-        "KiB",
-        [16_384, 0, 1 << 40],
-        "how far back the next request may lie; more shortens seeks and lets the far end wait",
-    ),
-    number(
-        "back_seek_penalty",
-        "",
-        [2, 1, 1_000_000],
-        "a step back counts as this many times the step forward",
-    ),
+    FIFO_EXPIRE_SYNC,
+    FIFO_EXPIRE_ASYNC,
+    BACK_SEEK_MAX,
+    BACK_SEEK_PENALTY,
     number(
         "slice_sync",
         "ms",
@@ -70,12 +88,7 @@ pub(super) const TUNABLES: &[Tunable] = &[
         [1, 0, 1],
         "1: asynchronous requests come back slowly after synchronous ones; 0: they have the whole quantum at once",
     ),
-    number(
-        "rotational",
-        "",
-        [0, 0, 1],
-        "what the disk says of itself (sysfs queue/rotational); 0 and command queueing together turn the waiting off",
-    ),
+    ROTATIONAL,
 ];
 
 pub(super) struct Settings {
