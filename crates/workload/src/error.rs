@@ -13,7 +13,7 @@ pub enum WorkloadError {
         /// The job that has the option.
         job: Option<String>,
         /// What was found and what is known.
-        name: UnknownName,
+        name: Box<UnknownName>,
     },
     /// A value that cannot be used.
     #[error("{}{}{key}: found {found}; allowed: {allowed}", before(.place), .job.as_ref().map(|job| format!("job '{job}': ")).unwrap_or_default())]

@@ -40,7 +40,7 @@ fn show(name: &str) -> Result<(), Failure> {
         Failure::from(WorkloadError::Unknown {
             place: None,
             job: None,
-            name: names::unknown("workload", name, known),
+            name: Box::new(names::unknown("workload", name, known)),
         })
     })?;
     output::print(text)

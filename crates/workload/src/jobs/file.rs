@@ -52,7 +52,7 @@ impl JobFile {
     /// # Errors
     /// The option is unknown, or has no meaning here.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), WorkloadError> {
-        let unknown = |name| WorkloadError::Unknown { place: None, job: None, name };
+        let unknown = |name| WorkloadError::Unknown { place: None, job: None, name: Box::new(name) };
         let entry = find(key).map_err(unknown)?;
         if let Support::Refused(allowed) = entry.support {
             let (key, found) = (key.to_owned(), format!("'{value}'"));
@@ -159,7 +159,8 @@ fn job(section: &Section, device_bytes: u64) -> Result<Job, WorkloadError> {
     let name = section.name.as_str();
     let mut settings = Settings::default();
     for Given { key, value, level, .. } in &section.options {
-        let unknown = |found| WorkloadError::Unknown { place: None, job: Some(name.to_owned()), name: found };
+        let unknown =
+            |found| WorkloadError::Unknown { place: None, job: Some(name.to_owned()), name: Box::new(found) };
         let refuse = |allowed: String| {
             // What a parser says ends in what it found, so that nested values are told as they are.
             let (allowed, found) = match allowed.rsplit_once("; found ") {

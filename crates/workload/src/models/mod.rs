@@ -69,7 +69,7 @@ impl Model {
         let (known, text) = found.ok_or_else(|| WorkloadError::Unknown {
             place: None,
             job: None,
-            name: names::unknown("workload", name, EMBEDDED.iter().map(|(known, _)| *known)),
+            name: Box::new(names::unknown("workload", name, EMBEDDED.iter().map(|(known, _)| *known))),
         })?;
         Model::parse(text, known)
     }
@@ -125,7 +125,11 @@ impl Model {
             None => Err(WorkloadError::Unknown {
                 place: None,
                 job: None,
-                name: names::unknown("parameter of the model", key, known.iter().map(String::as_str)),
+                name: Box::new(names::unknown(
+                    "parameter of the model",
+                    key,
+                    known.iter().map(String::as_str),
+                )),
             }),
         }
     }
