@@ -15,7 +15,7 @@ use planewise_sim::observers::timeline::Timeline;
 use planewise_sim::results::{RunResult, Status};
 use planewise_sim::{RunConfig, SimError};
 use planewise_workload::Definition;
-use rayon::prelude::*;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufWriter;
 use std::num::NonZeroUsize;
@@ -112,6 +112,7 @@ pub fn execute(
     let shared = Shared {
         input,
         names: &plan.names,
+        varied: &plan.varied,
         requests: &requests,
         progress: Progress::new(total, extras.quiet),
         stop,
@@ -123,23 +124,7 @@ pub fn execute(
         extras: &extras,
     };
     let jobs = extras.jobs.map_or_else(|| jobs(&plan.configs), NonZeroUsize::get).min(runs);
-    let results: Vec<Option<Result<RunResult, Failure>>> = if jobs <= 1 {
-        plan.configs.iter().enumerate().map(|(index, config)| shared.run(index, config)).collect()
-    } else {
-        let pool = rayon::ThreadPoolBuilder::new()
-            .num_threads(jobs)
-            .build()
-            .map_err(|error| Failure::new(Kind::Run, format!("cannot start {jobs} threads: {error}")))?;
-        // One run a task, taken in order: long runs keep no short ones waiting behind them.
-        pool.install(|| {
-            plan.configs
-                .par_iter()
-                .enumerate()
-                .with_max_len(1)
-                .map(|(index, config)| shared.run(index, config))
-                .collect()
-        })
-    };
+    let results = in_order(jobs, runs, stop, |index| shared.run(index, &plan.configs[index]));
     let mut finished = Vec::with_capacity(runs);
     for result in results.into_iter().flatten() {
         finished.push(result?);
@@ -147,6 +132,34 @@ pub fn execute(
     let timeline_operations =
         *shared.timeline_operations.lock().expect("no run panics while it holds the lock");
     Ok(Outcome { runs: finished, warnings: requests.warnings, timeline_operations })
+}
+
+/// Does numbered work on so many threads, taking it in order until told to stop: what was begun is a prefix of all, whatever
+/// stops it, so that results, their labels and their logs are those of the first runs.
+fn in_order<T: Send>(
+    threads: usize,
+    count: usize,
+    stop: &AtomicBool,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(count)));
+    let worker = || {
+        while !stop.load(Ordering::Relaxed) {
+            let index = next.fetch_add(1, Ordering::SeqCst);
+            if index >= count {
+                break;
+            }
+            let result = work(index);
+            done.lock().expect("nobody panics while holding the lock").push((index, result));
+        }
+    };
+    std::thread::scope(|scope| {
+        (1..threads).for_each(|_| drop(scope.spawn(worker)));
+        worker();
+    });
+    let mut done = done.into_inner().expect("nobody panics while holding the lock");
+    done.sort_unstable_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 /// The trace, decoded when it is short enough to be shared.
@@ -192,6 +205,8 @@ struct Shared<'a> {
     input: Input<'a>,
     /// What to call each run in errors.
     names: &'a [String],
+    /// Options of the workload that differ between runs, by run; none for a trace.
+    varied: &'a [BTreeMap<String, String>],
     requests: &'a Requests,
     progress: Progress,
     stop: &'a AtomicBool,
@@ -210,10 +225,14 @@ type Observers = (Option<Invariants>, Watchers);
 impl Shared<'_> {
     /// One run; nothing when it was not worth beginning.
     fn run(&self, index: usize, config: &RunConfig) -> Option<Result<RunResult, Failure>> {
-        if self.given_up(index) {
+        // What was taken before Ctrl-C is begun, and cut short: no run in front of another is missing.
+        if self.first_failure.load(Ordering::Relaxed) < index {
             return None;
         }
-        let result = self.simulate(index, config);
+        let mut result = self.simulate(index, config);
+        if let (Ok(run), Some(varied)) = (&mut result, self.varied.get(index)) {
+            run.labels.workload.clone_from(varied);
+        }
         if result.is_err() {
             self.first_failure.fetch_min(index, Ordering::SeqCst);
         }
@@ -249,7 +268,11 @@ impl Shared<'_> {
         );
         let (mut result, (invariants, (log, (recorder, timeline)))) = self.drive(index, config, observers)?;
         self.check_power_cut(index, &mut result)?;
-        if let Some(invariants) = invariants {
+        let is_whole = result.status == Status::Complete;
+        // A run that was stopped may have requests under way, which never complete.
+        if let Some(invariants) = invariants
+            .filter(|_| is_whole || result.metrics.requests.completed == result.metrics.requests.submitted)
+        {
             result.invariants = invariants.report().map_err(|violation| {
                 Failure::new(
                     Kind::Invariant,
@@ -260,7 +283,8 @@ impl Shared<'_> {
         if let Some(log) = log {
             log.finish()?;
         }
-        if let Some(recorder) = recorder {
+        // Half a trace under the name of a whole one would be taken for it: unfinished, it leaves nothing.
+        if let Some(recorder) = recorder.filter(|_| is_whole) {
             recorder.finish()?;
         }
         if let Some(timeline) = timeline {
@@ -367,4 +391,26 @@ fn available_memory() -> Option<u64> {
 pub fn status(runs: &[RunResult], planned: usize) -> Status {
     let complete = runs.len() == planned && runs.iter().all(|run| run.status == Status::Complete);
     if complete { Status::Complete } else { Status::Interrupted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_begun_in_order_and_a_stop_leaves_no_gap() {
+        for threads in [1, 2, 5] {
+            let stop = AtomicBool::new(false);
+            let all = in_order(threads, 100, &stop, |index| index);
+            assert_eq!(all, (0..100).collect::<Vec<_>>());
+            let done = in_order(threads, 1000, &stop, |index| {
+                if index == 20 {
+                    stop.store(true, Ordering::SeqCst);
+                }
+                index
+            });
+            assert!(done.len() > 20 && done.len() < 1000, "{threads} threads: {}", done.len());
+            assert_eq!(done, (0..done.len()).collect::<Vec<_>>());
+        }
+    }
 }

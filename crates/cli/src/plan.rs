@@ -287,6 +287,12 @@ impl<'a> Tunables<'a> {
                     return Err(names::unknown("tunable", name, tunables).into());
                 }
             }
+            if let Some((_, _, old)) = parsed.iter().find(|(of, other, _)| (*of, *other) == (scheduler, name))
+            {
+                return Err(Failure::usage(format!(
+                    "tunable: found {left}={value} after {left}={old}; allowed: each tunable once"
+                )));
+            }
             parsed.push((scheduler, name, value));
         }
         Ok(Tunables(parsed))

@@ -75,10 +75,12 @@ fn what_cannot_be_run_is_refused_by_option_before_anything_runs() {
     place.file("loose.fio", "rw=read\n");
     place.file("syntax.toml", "[job.a]\nrw = = 4\n");
     place.file("profile.toml", "[target]\nprofile = \"ssd9\"\n[job.a]\nrw = \"read\"\n");
-    place.file("file.fio", "[a]\nfilename=/dev/sda\n");
+    place.file("file.fio", "[a]\nzonesize=1g\n");
+    place.file("binary.fio", b"\xff\xfe\0".as_slice());
+    std::fs::create_dir(place.path().join("folder.d")).unwrap();
     place.file("model.toml", "model = \"sysbench-file\"\nthread = 4\n");
     let left = place.everything();
-    let jobs: [(&str, &[&str]); 28] = [
+    let jobs: [(&str, &[&str]); 37] = [
         ("--rwmixread 30 --rw read", &["rwmixread", "one direction", "rw=randrw"]),
         ("--rw randrw --rwmixread 30 --rwmixwrite 60", &["rwmixread", "add up to 100"]),
         ("--rw randrw --rwmixread 101", &["rwmixread", "'101'", "0 to 100"]),
@@ -107,11 +109,20 @@ fn what_cannot_be_run_is_refused_by_option_before_anything_runs() {
         ("--vary iodepht=1,2", &["'iodepht'", "did you mean 'iodepth'"]),
         ("--vary iodepth=1,1", &["iodepth", "'1'", "second time"]),
         ("--set fsync=1", &["fsync", "no volatile cache"]),
+        ("--fsync=1", &["fsync", "no volatile cache"]),
+        ("--rw randread --vary bs=4k,4096", &["--vary bs", "'4k' and '4096'", "the same"]),
+        ("--bs 4k --set bs=8k", &["bs", "'8k'", "--set", "'4k'", "an option"]),
+        ("--bs 4k --set blocksize=8k", &["blocksize", "'8k'", "bs '4k'"]),
+        ("--bs 4k --vary bs=4k,8k", &["--vary", "bs", "one of the two"]),
+        ("--rw read --vary bs=4k;blocksize=8k", &["--vary", "blocksize", "second time"]),
+        ("--rw read --iodepth 4096 --numjobs 4096", &["iodepth", "1048576"]),
+        ("--rw read --thinktime 10000d", &["thinktime", "365d"]),
+        ("--rw read --tunable batch=1 --tunable batch=2 --schedulers pass", &["tunable", "batch=2"]),
     ];
     for (arguments, words) in jobs {
         place.fails(2, &format!("bench --target sim:small.toml {arguments}"), words);
     }
-    let others: [(&str, &[&str]); 15] = [
+    let others: [(&str, &[&str]); 18] = [
         ("bench --rw read", &["--target", "sim:PROFILE"]),
         ("bench --target /dev/sda --rw read", &["--target", "only simulated"]),
         ("bench --target sim:ssd9 --rw read", &["ssd9", "known"]),
@@ -121,7 +132,10 @@ fn what_cannot_be_run_is_refused_by_option_before_anything_runs() {
         ("bench section.toml --target sim:small.toml", &["section.toml", "'jobs'", "did you mean 'job'"]),
         ("bench loose.fio --target sim:small.toml", &["loose.fio:1", "before any section"]),
         ("bench syntax.toml --target sim:small.toml", &["syntax.toml:2"]),
-        ("bench file.fio --target sim:small.toml", &["job 'a'", "filename", "offset and size"]),
+        ("bench file.fio --target sim:small.toml", &["file.fio:2: job 'a'", "zonesize", "not modelled"]),
+        ("bench binary.fio --target sim:small.toml", &["binary.fio", "no UTF-8", "fio's format"]),
+        ("bench folder.d --target sim:small.toml", &["folder.d", "a directory", "fio's format"]),
+        ("bench --target sim:small.toml", &["no workload and no option", "--rw randread"]),
         ("bench model.toml --target sim:small.toml", &["model.toml", "'thread'", "did you mean 'threads'"]),
         ("bench sysbench-fil --target sim:small.toml", &["did you mean 'sysbench-file'"]),
         ("bench sysbench-file --target sim:small.toml", &["total_size", "device"]),
@@ -132,6 +146,39 @@ fn what_cannot_be_run_is_refused_by_option_before_anything_runs() {
         place.fails(2, arguments, words);
     }
     assert_eq!(place.everything(), left);
+}
+
+#[test]
+fn options_of_fio_that_change_nothing_are_taken_with_a_note() {
+    let place = place();
+    let said = place.ok(
+        "bench --target sim:small.toml --name a --filename=/dev/nvme0n1 --rw randread --number_ios 50 --runtime 1 --group_reporting --thread --time_based --out x",
+    );
+    assert!(said.err.contains("note: without effect here: filename;"), "{}", said.err);
+    place.file("a.fio", "[a]\ndirectory=/mnt\nrw=randread ; reads\nnumber_ios=50\n");
+    let said = place.ok("workload check a.fio");
+    assert!(said.err.contains("directory"), "{}", said.err);
+}
+
+#[test]
+fn a_trace_is_not_written_over_itself() {
+    let place = place();
+    place.ok("run --trace pgbench --requests 500 --record t.parquet --out x");
+    place.fails(
+        2,
+        "run --trace t.parquet --record t.parquet --force --out y",
+        &["t.parquet", "read and written"],
+    );
+}
+
+#[test]
+fn a_ramp_that_is_never_over_is_an_error() {
+    let place = place();
+    place.fails(
+        2,
+        "bench --target sim:small.toml --rw randread --number_ios 10 --ramp_time 10 --out x",
+        &["ramp_time", "10.00 s", "nothing is measured"],
+    );
 }
 
 #[test]

@@ -56,6 +56,37 @@ fn an_interrupted_run_keeps_what_it_measured_and_says_so() {
 }
 
 #[test]
+fn an_interrupted_sweep_labels_each_run_with_its_own_option_and_leaves_no_half_trace() {
+    let place = Place::new();
+    let said = interrupted(
+        &place,
+        "bench --target sim:piq-128g --rw randread --time_based --runtime 300 --vary bs=4k,8k,16k,32k,64k,128k --jobs 2 --record t.parquet --out x",
+    );
+    assert_eq!(said.code, Some(130), "{}", said.err);
+    let text = std::fs::read_to_string(place.path().join("x/results.json")).unwrap();
+    let results: Results = serde_json::from_str(&text).unwrap();
+    assert_eq!(results.runs.len(), 2);
+    for (run, (bs, bytes)) in results.runs.iter().zip([("4k", 4096), ("8k", 8192)]) {
+        let job = &run.closed_loop.as_ref().unwrap().jobs[0];
+        assert_eq!(run.labels.workload["bs"], bs);
+        assert_eq!(job.all.bytes, job.all.requests * bytes);
+    }
+    assert!(!place.everything().iter().any(|name| name.contains("parquet")), "{:?}", place.everything());
+}
+
+#[test]
+fn huge_requests_are_interrupted_as_soon_as_small_ones() {
+    let place = Place::new();
+    let begun = Instant::now();
+    let said = interrupted(
+        &place,
+        "bench --target sim:piq-128g --rw read --bs 1g --iodepth 8 --size 16g --loops 100 --out x",
+    );
+    assert_eq!(said.code, Some(130), "{}", said.err);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn an_interrupted_trace_command_leaves_nothing() {
     let place = Place::new();
     let said = interrupted(&place, "trace synth piq-prxy_0 --requests 20000000 -o x.csv");

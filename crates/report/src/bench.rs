@@ -18,10 +18,13 @@ pub fn bench(results: &Results, style: Style) -> String {
     out.push('\n');
     let mut left_out = Vec::new();
     if let Some(sweep) = sweep(results) {
-        let unit = sweep::unit(results);
-        out += &format!("{}\n", paint(&format!("throughput, {unit}"), Tone::Strong, style));
-        out += &table::table_lines(&matrix(results, &sweep), style).text;
-        out + "\n" + &table::notes(results, style)
+        let throughput = format!("throughput, {}", sweep::unit(results));
+        out += &format!("{}\n", paint(&throughput, Tone::Strong, style));
+        out += &table::table_lines(&matrix(results, &sweep, &THROUGHPUT), style).text;
+        out += &format!("\n{}\n", paint("latency of all requests, mean", Tone::Strong, style));
+        out += &table::table_lines(&matrix(results, &sweep, &LATENCY), style).text;
+        let notes = apart_note(results, style) + &table::notes(results, style);
+        if notes.is_empty() { out } else { out + "\n" + &notes }
     } else {
         let block = Block { columns: columns(results), spare: &[("fairness", "fairness")], stacked };
         out += &block.text(results, style, &mut left_out);
@@ -30,7 +33,7 @@ pub fn bench(results: &Results, style: Style) -> String {
             out += &format!("\n{}\n", paint("jobs", Tone::Strong, style));
             out += &table::table_lines(&job_columns(results), style).text;
         }
-        out + "\n" + &table::footer(results, &left_out, style)
+        out + "\n" + &table::footer(results, &left_out, style) + &apart_note(results, style)
     }
 }
 
@@ -42,25 +45,57 @@ fn column(group: &'static str, title: &str, cells: Vec<Cell>) -> Column {
     Column { group, title: title.to_owned(), left: false, glued: false, cells }
 }
 
-fn matrix(results: &Results, sweep: &sweep::Sweep) -> Vec<Column> {
+/// A value of a run as a matrix shows it.
+struct Shown {
+    value: fn(&RunResult) -> f64,
+    text: fn(f64) -> String,
+    more_is_better: bool,
+}
+
+const THROUGHPUT: Shown =
+    Shown { value: sweep::throughput, text: format::three_digits, more_is_better: true };
+const LATENCY: Shown =
+    Shown { value: |run| run.metrics.all.latency_ns.mean, text: format::time, more_is_better: false };
+
+fn matrix(results: &Results, sweep: &sweep::Sweep, shown: &Shown) -> Vec<Column> {
     let cells = sweep.values.iter().map(|value| Cell(value.clone(), Tone::Plain)).collect();
     let mut columns = vec![column("", &sweep.title, cells)];
+    let score = |run: usize| (shown.value)(&results.runs[run]);
     for (place, name) in sweep.columns.iter().enumerate() {
         let cell = |row: &Vec<Option<usize>>| match row[place] {
             None => Cell(ABSENT.to_owned(), Tone::Faint),
             Some(run) => {
-                let value = sweep::throughput(&results.runs[run]);
-                let others = row.iter().flatten().filter(|other| **other != run);
-                let is_best = others
-                    .map(|other| sweep::throughput(&results.runs[*other]))
-                    .all(|other| value > other * (1.0 + NEGLIGIBLE));
+                let value = score(run);
+                let beats = |other: f64| {
+                    let (best, rest) = if shown.more_is_better { (value, other) } else { (other, value) };
+                    best > rest * (1.0 + NEGLIGIBLE)
+                };
+                let mut others = row.iter().flatten().filter(|other| **other != run);
+                let is_best = others.all(|other| beats(score(*other)));
                 let tone = if is_best && row.len() > 1 { Tone::Better } else { Tone::Plain };
-                Cell(format::three_digits(value), tone)
+                Cell((shown.text)(value), tone)
             }
         };
-        columns.push(column("", &format::one_line(name, 24), sweep.runs.iter().map(cell).collect()));
+        let title = format::one_line(sweep::column_name(results, name), 24);
+        columns.push(column("", &title, sweep.runs.iter().map(cell).collect()));
     }
     columns
+}
+
+/// Whether jobs that nobody else waits for ended, or began, at very different times: their total is then over time in which not all ran.
+pub(crate) fn jobs_ran_apart(run: &RunResult) -> bool {
+    let foreground = || jobs(run).iter().filter(|job| !job.background && job.all.requests > 0);
+    let shortest = foreground().map(|job| job.duration_ns).min().unwrap_or(0);
+    foreground().count() > 1 && shortest as f64 <= 0.9 * run.metrics.duration_ns as f64
+}
+
+fn apart_note(results: &Results, style: Style) -> String {
+    if !results.runs.iter().any(jobs_ran_apart) {
+        return String::new();
+    }
+    let note =
+        "not all jobs ran to the end: totals are over the whole window, rates of jobs each over its own";
+    paint(note, Tone::Faint, style) + "\n"
 }
 
 /// More is better.
@@ -131,6 +166,7 @@ fn job_columns(results: &Results) -> Vec<Column> {
     columns.push(column("latency", "p99", cells(&|job| format::time(job.all.latency_ns.p99 as f64))));
     let fairness = |job: &JobMetrics| match job.processes {
         1 => ABSENT.to_owned(),
+        _ if job.fairness == 0.0 => ABSENT.to_owned(),
         _ => format!("{:.3}", job.fairness),
     };
     columns.push(column("", "Jain", cells(&fairness)));
@@ -167,6 +203,13 @@ mod tests {
         assert!(text.contains("throughput, transactions/s\n"), "{text}");
         let row = text.lines().find(|line| line.trim_start().starts_with("16 ")).unwrap();
         assert_eq!(row.split_whitespace().collect::<Vec<_>>(), ["16", "500", "600"]);
+        assert!(text.contains("latency of all requests, mean\n") && !text.contains("\n\n\n"), "{text}");
+        assert!(!text.ends_with("\n\n"), "{text}");
+        let mut one = samples::sweep();
+        one.runs.retain(|run| run.labels.scheduler == "noop");
+        let text = bench(&one, Style::default());
+        let heading = text.lines().find(|line| line.contains("threads")).unwrap();
+        assert_eq!(heading.split_whitespace().collect::<Vec<_>>(), ["threads", "noop"]);
         let mut results = samples::sweep();
         results.runs.truncate(2);
         results.runs.iter_mut().for_each(|run| run.labels.workload.clear());
@@ -174,6 +217,14 @@ mod tests {
         for word in ["noop", "piq", "IOPS", "Jain", "transactions/s", "page cleaner", "threads ×4"] {
             assert!(text.contains(word), "no {word}: {text}");
         }
+        assert!(!text.contains("not all jobs ran to the end"), "{text}");
+        let mut apart = results.clone();
+        apart.runs[0].metrics.duration_ns = 100;
+        let jobs = &mut apart.runs[0].closed_loop.as_mut().unwrap().jobs;
+        for (job, duration) in jobs.iter_mut().zip([100, 30]) {
+            (job.background, job.duration_ns, job.all.requests) = (false, duration, 1);
+        }
+        assert!(bench(&apart, Style::default()).contains("not all jobs ran to the end"));
         let narrow = bench(&results, Style { width: Some(40), ..Style::default() });
         assert!(narrow.contains("IOPS") && narrow.contains("mean"), "{narrow}");
     }

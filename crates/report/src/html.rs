@@ -38,6 +38,10 @@ pub fn html(results: &Results) -> String {
         own => tables::own(results, &names),
         throughput => tables::throughput(results, &names),
         jobs => tables::jobs(results, &names),
+        job_rows => tables::job_rows(results),
+        job_rows_max => tables::JOB_ROWS_MAX,
+        ran_apart => results.runs.iter().any(crate::bench::jobs_ran_apart),
+        served => served(results),
         sweep => figures(swept(results)),
         distributions => figures(distributions(results, &names)),
         times => figures(times(results, &names)),
@@ -74,10 +78,11 @@ fn figures(drawn: Vec<Drawn>) -> Vec<Figure> {
 
 fn title(results: &Results) -> String {
     let trace = format::one_line(&results.setup.trace.name, 60);
+    let served = served(results);
     match results.runs.as_slice() {
         [] => format!("{trace}: no run finished"),
         [run] => format!(
-            "{} on {}, trace {trace}",
+            "{} on {}, {served} {trace}",
             format::one_line(&run.labels.scheduler, 40),
             format::one_line(&run.labels.device, 40)
         ),
@@ -99,9 +104,14 @@ fn title(results: &Results) -> String {
                 }
                 _ => "runs",
             };
-            format!("{} {what} on {device}, trace {trace}", runs.len())
+            format!("{} {what} on {device}, {served} {trace}", runs.len())
         }
     }
+}
+
+/// What was served, in a word.
+fn served(results: &Results) -> &'static str {
+    if results.setup.trace.format == "workload" { "workload" } else { "trace" }
 }
 
 fn cut_short(results: &Results, names: &[String]) -> Vec<String> {
@@ -120,10 +130,11 @@ const DIRECTIONS: [(&str, Pick); 2] = [("reads", READ), ("writes", WRITE)];
 
 /// Throughput over what varied about the workload.
 fn swept(results: &Results) -> Vec<Drawn> {
-    let Some(sweep) = sweep::sweep(results) else { return Vec::new() };
+    let Some(sweep) = sweep::along_one(results) else { return Vec::new() };
     let of_column = |(place, name): (usize, &String)| {
         let value = |row: &Vec<Option<usize>>| row[place].map(|run| sweep::throughput(&results.runs[run]));
-        (name.clone(), sweep.runs.iter().map(value).collect::<Vec<_>>())
+        let name = sweep::column_name(results, name).to_owned();
+        (name, sweep.runs.iter().map(value).collect::<Vec<_>>())
     };
     let columns: Vec<(String, Vec<Option<f64>>)> = sweep.columns.iter().enumerate().map(of_column).collect();
     let lines: Vec<lines::Line<'_>> =
@@ -134,24 +145,41 @@ fn swept(results: &Results) -> Vec<Drawn> {
     vec![(heading, plot.ok_or("No run finished."))]
 }
 
+/// Curves of a sweep's plot at most: more cannot be told apart.
+const CURVES_MAX: usize = 8;
+
 fn distributions(results: &Results, names: &[String]) -> Vec<Drawn> {
+    // A sweep has too many runs for one plot: the last value is where the differences are largest, most often.
+    let swept = sweep::sweep(results);
+    let last = results.runs.last().filter(|_| swept.is_some()).map(|run| &run.labels.workload);
+    let series = sweep::series(results);
     let mut drawn = Vec::new();
     for (title, pick) in DIRECTIONS {
-        let curves: Vec<cdf::Curve<'_>> = results
+        let mut curves: Vec<cdf::Curve<'_>> = results
             .runs
             .iter()
             .zip(names)
-            .enumerate()
-            .filter_map(|(series, (run, name))| {
+            .zip(&series)
+            .filter(|((run, _), _)| last.is_none_or(|last| run.labels.workload == *last))
+            .filter_map(|((run, name), series)| {
                 let counts = &run.metrics.requests;
                 let requests = if title == "reads" { counts.reads } else { counts.writes };
-                pick(run).map(|metrics| cdf::Curve { name, requests, metrics, series })
+                pick(run).map(|metrics| cdf::Curve { name, requests, metrics, series: *series })
             })
             .collect();
+        let mut heading = format!("Latency of {title}");
+        if let Some(last) = last {
+            let values: Vec<String> = last.iter().map(|(key, value)| format!("{key} {value}")).collect();
+            heading += &format!(" at {}, the last of the sweep", values.join(", "));
+            if curves.len() > CURVES_MAX {
+                heading += &format!(" (the first {CURVES_MAX} of {})", curves.len());
+                curves.truncate(CURVES_MAX);
+            }
+        }
         let label = format!("Cumulative distribution of the latency of {title}, one curve per run");
         let absent =
             if curves.is_empty() { "No such request completed." } else { "No distribution was recorded." };
-        drawn.push((format!("Latency of {title}"), cdf::plot(&label, &curves).ok_or(absent)));
+        drawn.push((heading, cdf::plot(&label, &curves).ok_or(absent)));
     }
     drawn
 }
@@ -194,6 +222,7 @@ fn time_row<'a>(of: &DirectionMetrics, name: &'a str) -> bars::Row<'a> {
 }
 
 fn utilization(results: &Results, names: &[String]) -> Vec<Drawn> {
+    let look = sweep::series(results);
     type Get = fn(&Metrics) -> UnitUtilization;
     let kinds: [(&str, Get); 4] = [
         ("Chips", |metrics| metrics.utilization.chip),
@@ -214,7 +243,7 @@ fn utilization(results: &Results, names: &[String]) -> Vec<Drawn> {
                     format::percent(active),
                     format::percent(wall)
                 );
-                let segments = vec![bars::Segment { class: fill(series), value: active, tooltip }];
+                let segments = vec![bars::Segment { class: fill(look[series]), value: active, tooltip }];
                 let value = format!("{} · {}", format::percent(active), format::percent(wall));
                 bars::Row { name, segments, mark: Some(wall), value }
             })
@@ -226,6 +255,7 @@ fn utilization(results: &Results, names: &[String]) -> Vec<Drawn> {
 }
 
 fn shares(results: &Results, names: &[String]) -> Vec<Drawn> {
+    let look = sweep::series(results);
     type Get = fn(&Metrics) -> Option<f64>;
     let kinds: [(&str, Get); 4] = [
         ("Reads that conflicted on arrival", |m| (m.requests.reads > 0).then_some(m.conflict.read_share)),
@@ -246,7 +276,7 @@ fn shares(results: &Results, names: &[String]) -> Vec<Drawn> {
             .filter_map(|(series, (run, name))| {
                 let share = get(&run.metrics)?;
                 let tooltip = format!("{name}: {}", format::percent(share));
-                let segments = vec![bars::Segment { class: fill(series), value: share, tooltip }];
+                let segments = vec![bars::Segment { class: fill(look[series]), value: share, tooltip }];
                 Some(bars::Row { name, segments, mark: None, value: format::percent(share) })
             })
             .collect();
@@ -261,12 +291,13 @@ fn collected(results: &Results) -> bool {
 
 /// What a collection costs its chip, and how requests fared that met one.
 fn collections(results: &Results, names: &[String]) -> Vec<Drawn> {
+    let look = sweep::series(results);
     let runs = || results.runs.iter().zip(names).filter(|(run, _)| run.metrics.gc.collections > 0);
     let costs: Vec<bars::Row<'_>> = runs().map(|(run, name)| cost_row(&run.metrics.gc.cost, name)).collect();
     let met: Vec<bars::Row<'_>> = runs()
         .filter_map(|(run, name)| {
             let latency = conflicted(&run.metrics.gc)?;
-            let series = names.iter().position(|other| other == name).unwrap_or(0);
+            let series = look[names.iter().position(|other| other == name).unwrap_or(0)];
             let all = run.metrics.all.latency_ns.mean;
             let tooltip = format!(
                 "{name}: {} on average, p99 {}; {} of requests met a collection; all requests {}",

@@ -146,3 +146,26 @@ fn collections_have_their_section_with_cost_by_part_and_the_bound_is_marked() {
     }
     assert!(!html(&results).contains(">Garbage collection</h"));
 }
+
+#[test]
+fn a_sweep_begins_with_its_figure_and_shows_the_distributions_of_its_last_value_in_the_same_colours() {
+    let mut results = samples::sweep();
+    results.setup.trace.format = "workload".to_owned();
+    let page = html(&results);
+    let (figure, table) =
+        (page.find("Throughput over the sweep").unwrap(), page.find(">Comparison<").unwrap());
+    assert!(figure < table && page.contains(", workload ") && !page.contains(", trace "));
+    assert!(page.contains("Latency of reads at threads 16, the last of the sweep"));
+    let curves: Vec<&str> = page.split("one curve per run").collect();
+    // Of the six runs, only the two of the last value are drawn.
+    let drawn = curves[1].split("</svg>").next().unwrap();
+    assert!(drawn.contains("threads 16") && !drawn.contains("threads 4"), "{drawn}");
+    assert!(drawn.contains("curve s0") && drawn.contains("curve s1") && !drawn.contains("curve s2"));
+    assert!(page.contains("<h3>By job</h3>"));
+    let more = results.runs[0].closed_loop.as_ref().unwrap().jobs[0].clone();
+    results.runs.iter_mut().for_each(|run| {
+        run.closed_loop.as_mut().unwrap().jobs.resize(7, more.clone());
+    });
+    let page = html(&results);
+    assert!(!page.contains("<h3>By job</h3>") && page.contains("there would be 42 rows"));
+}

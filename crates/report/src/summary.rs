@@ -52,9 +52,10 @@ fn what_ran(results: &Results, baseline: &RunResult) -> String {
         n => format!("{n} runs each served"),
     };
     format!(
-        "{who} {} requests ({} reads) of trace {} on a simulated {} ({}).",
+        "{who} {} requests ({} reads) of {} {} on a simulated {} ({}).",
         format::count(total),
         format::percent_in_words(reads),
+        if results.setup.trace.format == "workload" { "workload" } else { "trace" },
         name(&results.setup.trace.name),
         name(&baseline.labels.device),
         name(&results.setup.condition),

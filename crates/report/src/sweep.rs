@@ -2,6 +2,7 @@
 
 use crate::names::{self, Distinction};
 use planewise_sim::results::{Results, RunResult};
+use std::collections::BTreeSet;
 
 /// A matrix of runs.
 pub struct Sweep {
@@ -15,17 +16,36 @@ pub struct Sweep {
     pub runs: Vec<Vec<Option<usize>>>,
 }
 
-/// The sweep that results hold, if the workload varied.
+/// The sweep that results hold, if the workload varied: a row for each combination of values.
 pub fn sweep(results: &Results) -> Option<Sweep> {
+    arranged(results, false)
+}
+
+/// The sweep as a figure has it: along the option with the most values; what else was varied tells lines apart.
+pub fn along_one(results: &Results) -> Option<Sweep> {
+    arranged(results, true)
+}
+
+fn arranged(results: &Results, along_one: bool) -> Option<Sweep> {
     let varied: Vec<&str> = {
         let first = results.runs.first()?;
         first.labels.workload.keys().map(String::as_str).collect()
     };
     let is_varied = |column: &Distinction| varied.contains(&column.title.as_str());
-    let (swept, rest): (Vec<Distinction>, Vec<Distinction>) =
+    let (mut swept, mut rest): (Vec<Distinction>, Vec<Distinction>) =
         names::identity(results).into_iter().partition(is_varied);
     if swept.is_empty() {
         return None;
+    }
+    if along_one {
+        let several = |column: &Distinction| column.values.iter().collect::<BTreeSet<_>>().len();
+        // The first of those with the most.
+        let longest = (0..swept.len()).rev().max_by_key(|place| several(&swept[*place])).unwrap_or(0);
+        let axis = swept.remove(longest);
+        for mut other in std::mem::replace(&mut swept, vec![axis]) {
+            other.values.iter_mut().for_each(|value| *value = format!("{} {value}", other.title));
+            rest.push(other);
+        }
     }
     let word = |columns: &[Distinction], run: usize| {
         let values = columns.iter().map(|column| column.values[run].as_str());
@@ -55,6 +75,27 @@ pub fn sweep(results: &Results) -> Option<Sweep> {
     Some(sweep)
 }
 
+/// The name of a column, which is that of the shared scheduler where runs differ in nothing else.
+pub fn column_name<'a>(results: &'a Results, name: &'a str) -> &'a str {
+    match results.runs.first() {
+        Some(run) if name.is_empty() => &run.labels.scheduler,
+        _ => name,
+    }
+}
+
+/// For each run, the index of what it is drawn as: in a sweep its column, so that a scheduler looks the same for all values.
+pub fn series(results: &Results) -> Vec<usize> {
+    let mut series: Vec<usize> = (0..results.runs.len()).collect();
+    if let Some(sweep) = sweep(results) {
+        for row in &sweep.runs {
+            for (column, run) in row.iter().enumerate().filter_map(|(column, run)| Some((column, (*run)?))) {
+                series[run] = column;
+            }
+        }
+    }
+    series
+}
+
 /// What throughput is in these results: what the workload's own benchmark counts, or megabytes.
 pub fn unit(results: &Results) -> String {
     let operations = results.runs.iter().find_map(|run| run.closed_loop.as_ref()?.operations.as_ref());
@@ -71,6 +112,21 @@ pub fn throughput(run: &RunResult) -> f64 {
 mod tests {
     use super::*;
     use crate::samples;
+
+    #[test]
+    fn a_figure_goes_along_the_option_with_the_most_values_and_the_other_tells_lines_apart() {
+        let mut results = samples::sweep();
+        results.runs.iter_mut().enumerate().for_each(|(index, run)| {
+            run.labels.scheduler = "noop".to_owned();
+            run.labels.workload.insert("bs".to_owned(), ["4k", "8k"][index % 2].to_owned());
+        });
+        assert_eq!(sweep(&results).unwrap().values.len(), 6);
+        let figure = along_one(&results).unwrap();
+        assert_eq!((figure.title.as_str(), figure.values.len()), ("threads", 3));
+        assert_eq!(figure.columns, ["bs 4k", "bs 8k"]);
+        assert_eq!(column_name(&results, ""), "noop");
+        assert_eq!(series(&samples::sweep()), [0, 1, 0, 1, 0, 1]);
+    }
 
     #[test]
     fn runs_fall_into_rows_of_values_and_columns_of_schemes_and_missing_ones_leave_gaps() {

@@ -129,7 +129,10 @@ pub(crate) fn header(results: &Results, style: Style) -> String {
     item("condition", Some(&results.setup.condition));
     let served = if results.setup.trace.format == "workload" { "workload" } else { "trace" };
     item(served, Some(&results.setup.trace.name));
-    let requests = first.map(|run| format::count(run.metrics.requests.completed));
+    // Runs that served different numbers of requests each say their own below.
+    let count = |run: &RunResult| run.metrics.requests.completed;
+    let is_same = results.runs.windows(2).all(|pair| count(&pair[0]) == count(&pair[1]));
+    let requests = first.filter(|_| is_same).map(|run| format::count(count(run)));
     item("command queue", first.map(|run| run.labels.command_queue.as_str()));
     if let Some(requests) = requests {
         items.insert(items.len() - 1, format!("{requests} requests"));

@@ -6,16 +6,20 @@ use planewise_model::names::UnknownName;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
     /// A job, an option or a model by an unknown name.
-    #[error("{}{name}", .job.as_ref().map(|job| format!("job '{job}': ")).unwrap_or_default())]
+    #[error("{}{}{name}", before(.place), .job.as_ref().map(|job| format!("job '{job}': ")).unwrap_or_default())]
     Unknown {
+        /// File and line, when it stands in one.
+        place: Option<String>,
         /// The job that has the option.
         job: Option<String>,
         /// What was found and what is known.
-        name: UnknownName,
+        name: Box<UnknownName>,
     },
     /// A value that cannot be used.
-    #[error("{}{key}: found {found}; allowed: {allowed}", .job.as_ref().map(|job| format!("job '{job}': ")).unwrap_or_default())]
+    #[error("{}{}{key}: found {found}; allowed: {allowed}", before(.place), .job.as_ref().map(|job| format!("job '{job}': ")).unwrap_or_default())]
     Option {
+        /// File and line, when it stands in one.
+        place: Option<String>,
         /// The job, or nothing when there are no jobs.
         job: Option<String>,
         /// Option or parameter.
@@ -39,6 +43,27 @@ impl WorkloadError {
         allowed: impl Into<String>,
     ) -> WorkloadError {
         let job = Some(job.to_owned());
-        WorkloadError::Option { job, key: key.to_owned(), found: found.into(), allowed: allowed.into() }
+        let (key, found, allowed) = (key.to_owned(), found.into(), allowed.into());
+        WorkloadError::Option { place: None, job, key, found, allowed }
     }
+
+    /// The same error, with its file and line.
+    pub(crate) fn at(mut self, where_it_stands: String) -> WorkloadError {
+        if let WorkloadError::Unknown { place, .. } | WorkloadError::Option { place, .. } = &mut self {
+            *place = Some(where_it_stands);
+        }
+        self
+    }
+
+    /// Whether the message begins with a file.
+    pub fn names_a_file(&self) -> bool {
+        match self {
+            WorkloadError::Unknown { place, .. } | WorkloadError::Option { place, .. } => place.is_some(),
+            WorkloadError::File(_) => true,
+        }
+    }
+}
+
+fn before(place: &Option<String>) -> String {
+    place.as_ref().map(|place| format!("{place}: ")).unwrap_or_default()
 }

@@ -1,6 +1,6 @@
 //! Values as fio writes them: sizes with binary suffixes, times in seconds, shares in percent.
 
-use planewise_model::Ns;
+use planewise_model::{Ns, names};
 
 /// A size, or a share of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -56,9 +56,12 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
         .ok_or_else(|| format!("0 to 100 per cent; found '{text}'"))
 }
 
-/// A time: seconds, or with a unit d, h, m, s, ms, us, ns.
+/// The longest time of an option, ns: a run adds up many of them.
+const TIME_MAX_NS: f64 = 365.0 * 86_400e9;
+
+/// A time: seconds, or with a unit d, h, m, s, ms, us, ns; up to a year.
 pub(crate) fn time(text: &str) -> Result<Ns, String> {
-    let refused = || format!("a time such as 10 (seconds), 500ms, 20us or 2m; found '{text}'");
+    let refused = || format!("a time such as 10 (seconds), 500ms, 20us or 2m, up to 365d; found '{text}'");
     let lower = text.trim().to_ascii_lowercase();
     let split = lower.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(lower.len());
     let (digits, unit) = lower.split_at(split);
@@ -74,14 +77,20 @@ pub(crate) fn time(text: &str) -> Result<Ns, String> {
     };
     let number = digits.trim().parse::<f64>().ok().filter(|number| *number >= 0.0 && number.is_finite());
     let ns = number.ok_or_else(refused)? * scale;
-    // Times of a run stay far below the end of model time.
-    if ns > (1u64 << 60) as f64 { Err(refused()) } else { Ok(Ns(ns.round() as u64)) }
+    if ns > TIME_MAX_NS { Err(refused()) } else { Ok(Ns(ns.round() as u64)) }
 }
 
 /// A time whose number alone means microseconds, as fio has it for think times.
 pub(crate) fn time_us(text: &str) -> Result<Ns, String> {
     let bare = text.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     time(&if bare { format!("{}us", text.trim()) } else { text.to_owned() })
+}
+
+/// The complaint about a word that is none of those known.
+pub(crate) fn unknown(text: &str, known: &[&str]) -> String {
+    let nearest = names::nearest(text, known.iter().copied());
+    let hint = nearest.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+    format!("{}; found '{text}'{hint}", known.join(", "))
 }
 
 /// A whole number of at least `least`.
@@ -118,7 +127,8 @@ mod tests {
         for wrong in ["", "k", "4x", "-4k", "4.5k", "99999999999p"] {
             assert!(bytes(wrong).is_err(), "{wrong}");
         }
-        for wrong in ["", "s", "-1", "1y", "nan", "inf", "1e300"] {
+        assert_eq!(time("365d"), Ok(Ns(31_536_000_000_000_000)));
+        for wrong in ["", "s", "-1", "1y", "nan", "inf", "1e300", "366d"] {
             assert!(time(wrong).is_err(), "{wrong}");
         }
         assert!(percent("101").is_err() && percent("-1").is_err() && percent("nan").is_err());

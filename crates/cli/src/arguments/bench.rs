@@ -27,12 +27,12 @@ pub struct BenchArguments {
     /// Runs with each of several values of an option; several options are separated by semicolons
     #[arg(long, value_name = "KEY=VALUE,..;..", value_delimiter = ';', help_heading = "Workload")]
     pub vary: Vec<String>,
-    /// Options of the jobs.
-    #[command(flatten)]
-    pub job_options: JobOptions,
     /// What runs differ in.
     #[command(flatten)]
     pub axes: Given<true>,
+    /// Options of the jobs.
+    #[command(flatten)]
+    pub job_options: JobOptions,
     /// What all commands that simulate have.
     #[command(flatten)]
     pub common: CommonArguments,
@@ -44,16 +44,26 @@ pub struct JobOptions(pub Vec<(&'static str, String)>);
 
 impl Args for JobOptions {
     fn augment_args(command: Command) -> Command {
-        let used = OPTIONS.iter().filter(|entry| matches!(entry.support, Support::Used(_)));
-        command.args(used.enumerate().map(|(index, entry)| {
-            Arg::new(entry.name)
+        // `compare` runs several when none is named; a workload runs under one.
+        let command = command.mut_arg("schedulers", |argument| {
+            argument.help("Host scheduler (see `planewise scheduler list`) [default: noop]")
+        });
+        command.args(OPTIONS.iter().enumerate().map(|(index, entry)| {
+            let argument = Arg::new(entry.name)
                 .long(entry.name)
                 .aliases(entry.aliases)
-                .help(entry.help)
                 .help_heading("Job options, as fio's")
-                .value_name(entry.value)
-                .allow_negative_numbers(true)
-                .display_order(1000 + index)
+                .display_order(1000 + index);
+            let argument = match entry.support {
+                Support::Used(_) => argument.help(entry.help).value_name(entry.value),
+                // Known, so that it is accepted, or refused with the reason; not in help.
+                Support::Harmless | Support::Noted | Support::Refused(_) => argument.hide(true),
+            };
+            if entry.value.starts_with("0|1") || entry.value.is_empty() {
+                argument.num_args(0..=1).default_missing_value("1")
+            } else {
+                argument.allow_hyphen_values(true)
+            }
         }))
     }
 
@@ -64,9 +74,9 @@ impl Args for JobOptions {
 
 impl clap::FromArgMatches for JobOptions {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let used = OPTIONS.iter().filter(|entry| matches!(entry.support, Support::Used(_)));
-        let given =
-            used.filter_map(|entry| Some((entry.name, matches.get_one::<String>(entry.name)?.clone())));
+        let given = OPTIONS
+            .iter()
+            .filter_map(|entry| Some((entry.name, matches.get_one::<String>(entry.name)?.clone())));
         Ok(JobOptions(given.collect()))
     }
 

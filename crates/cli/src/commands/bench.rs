@@ -20,16 +20,14 @@ use std::sync::atomic::AtomicBool;
 /// A workload or an option that is wrong, and all of [`simulate::simulate`].
 pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Failure> {
     let mut workload = find(arguments)?;
-    for (key, value) in &arguments.job_options.0 {
-        workload.definition.set(key, value)?;
-    }
-    for text in &arguments.set {
-        let (key, value) = assignment("set", text)?;
+    let given = given(arguments, &workload.definition)?;
+    for (_, key, value) in &given {
         workload.definition.set(key, value)?;
     }
     let device = device(arguments, &workload.definition)?;
     let mut plan = Plan::new(&arguments.axes.0, true, &device, &arguments.common)?;
-    let variations = variations(&arguments.vary, &workload.definition)?;
+    let device_bytes = plan.profile.user_capacity().0;
+    let variations = variations(&arguments.vary, &given, &workload.definition, device_bytes)?;
     let each = vary(&mut plan, &variations)?;
     let requests = check(&plan, &each)?;
     plan.options.extend(options(arguments, &device));
@@ -37,6 +35,7 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
     let job = Job {
         command: "bench",
         plan: &plan,
+        notes: workload.definition.notes(),
         input: Input::Workloads { name: &workload.name, each: &each, requests },
         trace: TraceSetup {
             name: workload.name.clone(),
@@ -61,6 +60,12 @@ struct Found {
 
 fn find(arguments: &BenchArguments) -> Result<Found, Failure> {
     let Some(text) = arguments.file.as_ref().or(arguments.workload.as_ref()) else {
+        if arguments.job_options.0.is_empty() && arguments.set.is_empty() && arguments.vary.is_empty() {
+            return Err(Failure::usage(
+                "bench: found no workload and no option of a job; allowed: planewise bench --target sim:PROFILE WORKLOAD (a job \
+                 file, or a name of `planewise workload list`), or options such as --rw randread --bs 4k --iodepth 8",
+            ));
+        }
         let named = arguments.job_options.0.iter().find(|(key, _)| *key == "name");
         let name = named.map_or("job", |(_, name)| name.as_str());
         let definition = Definition::Jobs(JobFile::single(name));
@@ -77,8 +82,7 @@ fn find(arguments: &BenchArguments) -> Result<Found, Failure> {
             names::unknown("workload", text, EMBEDDED.iter().map(|(name, _)| *name))
         )));
     }
-    let content =
-        std::fs::read_to_string(text).map_err(|error| Failure::usage(format!("{text}: {error}")))?;
+    let content = super::workload::read(Path::new(text))?;
     let definition = Definition::parse(&content, text)?;
     let name = Path::new(text).file_stem().map_or(text.clone(), |stem| stem.to_string_lossy().into_owned());
     Ok(Found { name, source: text.clone(), definition })
@@ -107,18 +111,57 @@ fn assignment<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), Fai
 /// A variation of a workload: what was varied, and the result.
 type Variation = (BTreeMap<String, String>, Definition);
 
+/// An option of the workload: by which argument it was given, its name, its value.
+type Given<'a> = (&'static str, &'a str, &'a str);
+
+/// What the command line says of the workload, each option once.
+fn given<'a>(arguments: &'a BenchArguments, definition: &Definition) -> Result<Vec<Given<'a>>, Failure> {
+    let options = arguments.job_options.0.iter().map(|(key, value)| Ok(("an option", *key, value.as_str())));
+    let set =
+        arguments.set.iter().map(|text| assignment("set", text).map(|(key, value)| ("--set", key, value)));
+    let mut all: Vec<Given<'a>> = Vec::new();
+    for one in options.chain(set) {
+        let (how, key, value) = one?;
+        if let Some((before, other, old)) = by_name(&all, key, definition) {
+            return Err(Failure::usage(format!(
+                "{key}: found '{value}' by {how} after {other} '{old}' by {before}; allowed: each option once"
+            )));
+        }
+        all.push((how, key, value));
+    }
+    Ok(all)
+}
+
+fn by_name<'a>(given: &[Given<'a>], key: &str, definition: &Definition) -> Option<Given<'a>> {
+    let plain = key.replace('-', "_");
+    let is_it = |other: &str| definition.first_name(other).replace('-', "_") == definition.first_name(&plain);
+    given.iter().find(|(_, other, _)| is_it(other)).copied()
+}
+
 /// All combinations; the last option varies fastest.
-fn variations(given: &[String], definition: &Definition) -> Result<Vec<Variation>, Failure> {
+fn variations(
+    vary: &[String],
+    given: &[Given<'_>],
+    definition: &Definition,
+    device_bytes: u64,
+) -> Result<Vec<Variation>, Failure> {
     let mut all = vec![(BTreeMap::new(), definition.clone())];
-    for text in given {
+    let mut keys: Vec<Given<'_>> = Vec::new();
+    for text in vary {
         let (key, values) = assignment("vary", text)?;
         let values: Vec<&str> = values.split(',').map(str::trim).collect();
-        if all[0].0.contains_key(key) {
+        if by_name(&keys, key, definition).is_some() {
             return Err(Failure::usage(format!(
                 "--vary: found {key} a second time; allowed: each option once"
             )));
         }
-        let mut product = Vec::with_capacity(all.len() * values.len());
+        if let Some((how, other, old)) = by_name(given, key, definition) {
+            return Err(Failure::usage(format!(
+                "--vary: found {key}, and {other} '{old}' by {how}; allowed: one of the two"
+            )));
+        }
+        keys.push(("--vary", key, ""));
+        let mut product: Vec<Variation> = Vec::with_capacity(all.len() * values.len());
         for (varied, definition) in &all {
             for (index, value) in values.iter().enumerate() {
                 if values[..index].contains(value) {
@@ -129,6 +172,15 @@ fn variations(given: &[String], definition: &Definition) -> Result<Vec<Variation
                 let (mut varied, mut definition) = (varied.clone(), definition.clone());
                 definition.set(key, value)?;
                 varied.insert(key.to_owned(), (*value).to_owned());
+                let siblings: &[Variation] = &product[product.len() - index..];
+                if let Some(same) =
+                    siblings.iter().find(|(_, other)| other.means_the_same(&definition, device_bytes))
+                {
+                    return Err(Failure::usage(format!(
+                        "--vary {key}: found '{}' and '{value}', which mean the same workload; allowed: each value once",
+                        same.0[key]
+                    )));
+                }
                 product.push((varied, definition));
             }
         }

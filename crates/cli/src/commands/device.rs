@@ -29,8 +29,9 @@ fn list() -> Result<(), Failure> {
     for (name, _) in EMBEDDED {
         let profile = Profile::embedded(name)?;
         text += &format!(
-            "{name:<width$}  {:>10}  {}\n",
+            "{name:<width$}  {:>10} raw  {:>10} for the user  {}\n",
             profile.geometry.capacity().to_string(),
+            profile.user_capacity().to_string(),
             profile.description
         );
     }

@@ -39,6 +39,7 @@ pub fn replay(
         command,
         plan,
         input: Input::Trace(&source),
+        notes: Vec::new(),
         trace: source.setup(format)?,
         warm_up: arguments.warmup,
         common: &arguments.common,
@@ -59,6 +60,8 @@ pub struct Job<'a> {
     pub plan: &'a Plan,
     /// What they serve.
     pub input: Input<'a>,
+    /// What to tell the user about that.
+    pub notes: Vec<String>,
     /// What results say about that.
     pub trace: TraceSetup,
     /// Requests at the beginning that are not measured.
@@ -76,9 +79,12 @@ pub struct Job<'a> {
 /// # Errors
 /// A place that cannot be written (found out first), a trace or run that fails, an invariant that is violated, Ctrl-C.
 pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
-    let Job { command, plan, input, trace, warm_up, common, timeline: timeline_path, table } = job;
+    let Job { command, plan, input, notes, trace, warm_up, common, timeline: timeline_path, table } = job;
     let output = &common.output;
     let setup = setup(plan, trace);
+    for path in common.record.iter().map(PathBuf::as_path).chain(timeline_path) {
+        check_is_not_input(path, &setup.trace.source)?;
+    }
     let (place, overwrite) = place(command, output, &setup);
     let directory = RunDirectory::create(&place, overwrite)?;
     if let Some(record) = &common.record {
@@ -98,10 +104,7 @@ pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
         jobs: common.jobs,
         quiet: output.quiet,
     };
-    let mut outcome = execute::execute(plan, input, extras, stop)?;
-    for (run, varied) in outcome.runs.iter_mut().zip(&plan.varied) {
-        run.labels.workload.clone_from(varied);
-    }
+    let outcome = execute::execute(plan, input, extras, stop)?;
     let status = execute::status(&outcome.runs, plan.configs.len());
     if status == Status::Complete {
         let measured = outcome.runs.iter().map(|run| run.metrics.requests.completed).max().unwrap_or(0);
@@ -116,7 +119,7 @@ pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
     if let Some(file) = timeline_file {
         file.settle()?;
     }
-    let note = note(&outcome, output.quiet);
+    let note = note(&outcome, notes, output.quiet);
     let results = Results {
         format: RESULTS_FORMAT,
         generator: format!("planewise {}", env!("CARGO_PKG_VERSION")),
@@ -138,6 +141,17 @@ pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
             plan.configs.len(),
             place.display()
         ))),
+    }
+}
+
+/// Refuses to write over what is read.
+fn check_is_not_input(path: &Path, source: &str) -> Result<(), Failure> {
+    match (path.canonicalize(), Path::new(source).canonicalize()) {
+        (Ok(output), Ok(input)) if output == input => Err(Failure::usage(format!(
+            "{}: is read and written; allowed: another file to write",
+            path.display()
+        ))),
+        _ => Ok(()),
     }
 }
 
@@ -192,11 +206,11 @@ fn check_warm_up(warm_up: u64, requests: Option<u64>, trace: &str) -> Result<(),
 }
 
 /// What the user should know besides the results.
-fn note(outcome: &Outcome, quiet: bool) -> Vec<String> {
+fn note(outcome: &Outcome, mut notes: Vec<String>, quiet: bool) -> Vec<String> {
     if quiet {
         return Vec::new();
     }
-    let mut notes = outcome.warnings.clone();
+    notes.extend(outcome.warnings.iter().cloned());
     if outcome.timeline_operations == Some(TIMELINE_OPERATIONS_MAX) {
         notes.push(format!(
             "the timeline ends after {TIMELINE_OPERATIONS_MAX} operations; --requests N makes a shorter run"

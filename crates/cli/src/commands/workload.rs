@@ -1,7 +1,7 @@
 //! `planewise workload`: application models, and the options of jobs.
 
 use crate::arguments::WorkloadCommand;
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 use crate::output;
 use crate::plan;
 use planewise_model::names;
@@ -37,21 +37,49 @@ fn show(name: &str) -> Result<(), Failure> {
     let known = EMBEDDED.iter().map(|(name, _)| *name);
     let found = EMBEDDED.iter().find(|(known, _)| *known == name);
     let (_, text) = found.ok_or_else(|| {
-        Failure::from(WorkloadError::Unknown { job: None, name: names::unknown("workload", name, known) })
+        Failure::from(WorkloadError::Unknown {
+            place: None,
+            job: None,
+            name: Box::new(names::unknown("workload", name, known)),
+        })
     })?;
     output::print(text)
 }
 
+/// The text of a workload's file.
+///
+/// # Errors
+/// It cannot be read, or is no text.
+pub(super) fn read(file: &Path) -> Result<String, Failure> {
+    const ALLOWED: &str = "a text file of jobs, in TOML or in fio's format, or of a model";
+    let refused =
+        |found: &str| Failure::usage(format!("{}: found {found}; allowed: {ALLOWED}", file.display()));
+    if file.is_dir() {
+        return Err(refused("a directory"));
+    }
+    let bytes =
+        std::fs::read(file).map_err(|error| Failure::usage(format!("{}: {error}", file.display())))?;
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|text| !text.contains('\0'))
+        .ok_or_else(|| refused("bytes that are no UTF-8 text"))
+}
+
 fn check(file: &Path, target: &str) -> Result<(), Failure> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::new(Kind::Usage, format!("{name}: {error}")))?;
+    let text = read(file)?;
     let definition = Definition::parse(&text, &name)?;
     let device = definition.profile().unwrap_or(target);
     let profile = plan::profile(device.strip_prefix("sim:").unwrap_or(device))?;
-    let workload = definition
-        .build(profile.user_capacity().0, planewise_model::rng::DEFAULT_SEED)
-        .map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    let workload =
+        definition.build(profile.user_capacity().0, planewise_model::rng::DEFAULT_SEED).map_err(|error| {
+            if error.names_a_file() {
+                Failure::usage(error)
+            } else {
+                Failure::usage(format!("{name}: {error}"))
+            }
+        })?;
+    definition.notes().iter().for_each(|note| eprintln!("note: {note}"));
     let processes: u32 = workload.groups().iter().map(|group| group.processes).sum();
     output::print(&format!("{name}: a valid workload of {processes} processes on {}\n", profile.name))
 }
@@ -74,8 +102,10 @@ fn options() -> Result<(), Failure> {
             OPTIONS.iter().filter(|entry| wanted(&entry.support)).map(|entry| entry.name).collect();
         names.join(", ")
     };
-    text +=
-        &format!("\nAccepted without effect: {}\n", names(|support| matches!(support, Support::Harmless)));
+    text += &format!(
+        "\nAccepted without effect: {}\n",
+        names(|support| matches!(support, Support::Harmless | Support::Noted))
+    );
     text +=
         &format!("\nRefused, with the reason: {}\n", names(|support| matches!(support, Support::Refused(_))));
     output::print(&text)

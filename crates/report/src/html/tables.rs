@@ -108,17 +108,31 @@ pub(super) fn throughput(results: &Results, names: &[String]) -> Option<Table> {
             format::time(m.all.latency_ns.mean),
             format::time(m.all.latency_ns.deviation),
             format::count(m.fairness.processes.into()),
-            or_absent(m.fairness.processes.into(), || format!("{:.3}", m.fairness.bandwidth)),
+            or_absent(m.fairness.processes.saturating_sub(1).into(), || {
+                format!("{:.3}", m.fairness.bandwidth)
+            }),
         ];
         texts.map(Cell::plain).into()
     });
     Some(Table { titles: titles.map(str::to_owned).into(), rows })
 }
 
-/// The jobs of closed loops: a row for each of each run, where there are several.
+/// Rows of the table of jobs at most: a longer one is read by a program, from `results.json`.
+pub(super) const JOB_ROWS_MAX: usize = 40;
+
+/// Rows that the table of jobs has, or would have.
+pub(super) fn job_rows(results: &Results) -> usize {
+    let jobs = results.runs.iter().filter_map(|run| Some(run.closed_loop.as_ref()?.jobs.len()));
+    jobs.filter(|jobs| *jobs > 1).sum()
+}
+
+/// The jobs of closed loops: a row for each of each run, where there are several, and not too many.
 pub(super) fn jobs(results: &Results, names: &[String]) -> Option<Table> {
     let titles = ["requests", "IOPS", "bandwidth", "mean", "deviation", "p50", "p99", "p99.9", "fairness"];
     let mut rows = Vec::new();
+    if job_rows(results) > JOB_ROWS_MAX {
+        return None;
+    }
     for (index, (run, name)) in results.runs.iter().zip(names).enumerate() {
         let jobs = run.closed_loop.as_ref().map_or(&[][..], |closed| &closed.jobs);
         for job in jobs.iter().filter(|_| jobs.len() > 1) {
@@ -130,7 +144,8 @@ pub(super) fn jobs(results: &Results, names: &[String]) -> Option<Table> {
             ];
             texts.extend([l.mean, l.deviation].map(format::time));
             texts.extend([l.p50, l.p99, l.p999].map(|ns| format::time(ns as f64)));
-            texts.push(or_absent(job.processes.saturating_sub(1).into(), || format!("{:.3}", job.fairness)));
+            let is_shared = job.processes > 1 && job.fairness > 0.0;
+            texts.push(or_absent(is_shared.into(), || format!("{:.3}", job.fairness)));
             rows.push(Row {
                 name: format!("{name} · {}", job.name),
                 baseline: index == results.baseline,
@@ -210,7 +225,11 @@ pub(super) fn requests(results: &Results, names: &[String]) -> Table {
         ("mean queue depth", |m| format::three_digits(m.mean_queue_depth)),
         ("deviation of latency", |m| format::time(m.all.latency_ns.deviation)),
         ("processes", |m| format::count(m.fairness.processes.into())),
-        ("fairness", |m| or_absent(m.fairness.processes.into(), || format!("{:.3}", m.fairness.bandwidth))),
+        ("fairness", |m| {
+            or_absent(m.fairness.processes.saturating_sub(1).into(), || {
+                format!("{:.3}", m.fairness.bandwidth)
+            })
+        }),
         ("measured window", |m| format::time(m.duration_ns as f64)),
     ];
     table(results, names, &columns)

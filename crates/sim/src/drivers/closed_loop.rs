@@ -1,6 +1,7 @@
 //! Closed loop: the processes of a workload issue a request when they are ready for it, most often because one completed.
 
 use super::measure;
+use super::watch::{self, Watch};
 use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
@@ -12,10 +13,7 @@ use planewise_model::{Ns, Request};
 use planewise_workload::{Step, Workload};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// Submissions between two looks at the outside.
-const BATCH: u64 = 1024;
+use std::sync::atomic::AtomicBool;
 
 /// How to run.
 pub struct LoopOptions<'a> {
@@ -30,7 +28,7 @@ pub struct LoopOptions<'a> {
 /// Runs a workload on a device to its end and measures.
 ///
 /// # Errors
-/// A configuration that cannot be, a request that the device cannot take, free space exhausted.
+/// A configuration that cannot be, a request that the device cannot take, free space exhausted, a ramp that outlasts the workload.
 pub fn run<O: Observer>(
     config: &RunConfig,
     workload: &mut dyn Workload,
@@ -44,38 +42,53 @@ pub fn run<O: Observer>(
     let mut simulator = Simulator::new(config, (measure::measuring(warm_up, None), (groups, observer)))?;
     let mut before = (Counters::default(), 0);
     let mut driver = Driver::new(workload);
-    let mut measured = ramp == Ns::ZERO;
+    let mut watch = Watch::new(options.stop, options.progress);
+    // Number of the first request that is measured, once it is known.
+    let mut first = (ramp == Ns::ZERO).then_some(0);
     let mut status = Status::Complete;
-    let mut looked = 0;
     loop {
-        if !measured && driver.now >= ramp {
-            measured = true;
+        if first.is_none() && driver.now >= ramp {
             before = (simulator.scheduler_counters(), operations(&*driver.workload));
-            let first = simulator.submitted();
+            // What waits outside was issued during the ramp, and gets its numbers next.
+            let from = simulator.submitted() + driver.outside.len() as u64;
             let observer = simulator.observer_mut();
-            measure::start_after(&mut observer.0, first);
-            observer.1.0.start_after(first);
+            measure::start_after(&mut observer.0, from);
+            observer.1.0.start_after(from);
+            first = Some(from);
         }
         if !driver.step(&mut simulator)? {
             break;
         }
-        if simulator.submitted() >= looked + BATCH {
-            looked = simulator.submitted();
-            (options.progress)(looked);
-            if options.stop.load(Ordering::Relaxed) {
-                status = Status::Interrupted;
-                break;
-            }
+        if watch.step(simulator.submitted()) {
+            status = Status::Interrupted;
+            break;
         }
     }
-    simulator.finish_requests()?;
-    (options.progress)(simulator.submitted());
+    if status == Status::Complete
+        && ramp > Ns::ZERO
+        && first.is_none_or(|first| simulator.submitted() <= first)
+    {
+        return Err(SimError::Option {
+            key: "ramp_time".into(),
+            found: format!("{ramp}, but the workload issued its last request by {}", driver.now),
+            allowed: "less than the workload takes, or nothing is measured".into(),
+        });
+    }
+    let is_finished = match status {
+        Status::Complete => simulator.finish_requests().map(|()| true)?,
+        Status::Interrupted => watch::wind_up(&mut simulator)?,
+    };
+    watch.look(simulator.submitted());
     let counters = simulator.scheduler_counters().since(&before.0);
     let mut result = measure::summarise(config, &simulator, &counters, options.name, status)?;
     let count = workload.operations().map(|(what, count)| (what, count - before.1));
-    result.closed_loop = Some(simulator.observer().1.0.metrics(result.metrics.duration_ns, count));
-    // What collections leave behind is not measured, but it is checked.
-    simulator.drain()?;
+    let groups = &simulator.observer().1.0;
+    result.closed_loop = Some(groups.metrics(result.metrics.duration_ns, count));
+    result.metrics.fairness = groups.fairness(&result.metrics.processes);
+    if is_finished {
+        // What collections leave behind is not measured, but it is checked.
+        simulator.drain()?;
+    }
     Ok((result, simulator.into_observer().1.1))
 }
 

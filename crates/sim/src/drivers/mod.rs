@@ -3,3 +3,4 @@
 pub mod closed_loop;
 mod measure;
 pub mod replay;
+mod watch;

@@ -2,6 +2,7 @@
 //! so that a replay needs no memory for its backlog.
 
 use super::measure::{self, Measuring};
+use super::watch::{self, Watch};
 use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
@@ -11,7 +12,7 @@ use crate::observers::Observer;
 use crate::observers::recovery::Recovery;
 use crate::results::{PowerLoss, RunResult, Status};
 use planewise_model::{Ns, Request};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// Requests taken from the source at a time.
 const BATCH: usize = 1024;
@@ -83,6 +84,7 @@ pub fn replay<O: Observer>(
     let mut counters_before = Counters::default();
     let mut cut_at = if let Some(PowerCut::At(time)) = options.power_cut { time } else { Ns::MAX };
     let mut power = true;
+    let mut watch = Watch::new(options.stop, options.progress);
     while status == Status::Complete && power {
         batch.clear();
         if source.next_batch(&mut batch, BATCH).map_err(SimError::Source)? == 0 {
@@ -104,24 +106,28 @@ pub fn replay<O: Observer>(
                 power = false;
                 break;
             }
-            arrive(&mut simulator, request, cut_at)?;
+            if arrive(&mut simulator, request, cut_at, &mut watch)? {
+                status = Status::Interrupted;
+                break;
+            }
         }
-        (options.progress)(simulator.submitted());
-        if options.stop.load(Ordering::Relaxed) {
+        if watch.look(simulator.submitted()) {
             status = Status::Interrupted;
         }
     }
-    let power_loss = match options.power_cut {
-        Some(_) => Some(lose_power(&mut simulator, cut_at)?),
-        None => {
-            simulator.finish_requests()?;
+    let mut is_finished = true;
+    let power_loss = match (options.power_cut, status) {
+        (Some(_), _) => Some(lose_power(&mut simulator, cut_at)?),
+        (None, Status::Complete) => simulator.finish_requests().map(|()| None)?,
+        (None, Status::Interrupted) => {
+            is_finished = watch::wind_up(&mut simulator)?;
             None
         }
     };
     let counters = simulator.scheduler_counters().since(&counters_before);
     let mut result = measure::summarise(config, &simulator, &counters, options.trace, status)?;
     result.metrics.gc.power_loss = power_loss;
-    if power_loss.is_none() {
+    if power_loss.is_none() && is_finished {
         // What collections leave behind is not measured, but it is checked.
         simulator.drain()?;
     }
@@ -155,9 +161,14 @@ fn lose_power<O: Observer>(
     })
 }
 
-/// Lets time pass until the request arrives and the queue has room for it, then submits it.
+/// Lets time pass until the request arrives and the queue has room for it, then submits it. True when the run is to stop instead.
 #[inline]
-fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request, cut_at: Ns) -> Result<(), SimError> {
+fn arrive<O: Observer>(
+    simulator: &mut Simulator<O>,
+    request: &Request,
+    cut_at: Ns,
+    watch: &mut Watch<'_>,
+) -> Result<bool, SimError> {
     simulator.check(request)?;
     while simulator.next_event() < request.arrival
         || simulator.next_event() == request.arrival && simulator.now() < request.arrival
@@ -167,13 +178,16 @@ fn arrive<O: Observer>(simulator: &mut Simulator<O>, request: &Request, cut_at: 
     while !simulator.has_room() {
         let next = simulator.next_event();
         if next == Ns::MAX && cut_at == Ns::MAX {
-            return simulator.drain();
+            return simulator.drain().map(|()| false);
         }
         if next >= cut_at {
             // It never gets in: the power goes first.
-            return Ok(());
+            return Ok(false);
+        }
+        if watch.step(simulator.submitted()) {
+            return Ok(true);
         }
         simulator.advance(next)?;
     }
-    simulator.submit(request)
+    simulator.submit(request).map(|()| false)
 }

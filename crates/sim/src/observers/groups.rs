@@ -1,9 +1,10 @@
 //! What each job of a workload got.
 
 use super::metrics::Times;
+use super::processes::{Window, jain};
 use super::{Completion, Observer};
 use crate::host::Slot;
-use crate::results::{ClosedLoop, JobDirection, JobMetrics, Operations};
+use crate::results::{ClosedLoop, Fairness, JobDirection, JobMetrics, Operations, ProcessMetrics};
 use planewise_model::Ns;
 use planewise_workload::Group;
 
@@ -11,15 +12,20 @@ use planewise_workload::Group;
 pub(crate) struct Groups {
     warm_up: u64,
     groups: Vec<OfGroup>,
-    /// Group of each process, and the bytes that it got.
-    processes: Vec<(u32, u64)>,
+    processes: Vec<OfProcess>,
+}
+
+#[derive(Clone, Copy)]
+struct OfProcess {
+    group: u32,
+    bytes: u64,
+    window: Window,
 }
 
 struct OfGroup {
     group: Group,
     directions: [Direction; 2],
-    /// First arrival and last completion.
-    window: Option<(Ns, Ns)>,
+    window: Window,
 }
 
 struct Direction {
@@ -51,12 +57,14 @@ impl Groups {
     /// Of a workload whose first `warm_up` requests are not measured.
     pub(crate) fn new(groups: &[Group], warm_up: u64) -> Groups {
         let numbered = groups.iter().enumerate();
-        let processes =
-            numbered.flat_map(|(index, group)| (0..group.processes).map(move |_| (index as u32, 0)));
+        let processes = numbered.flat_map(|(index, group)| {
+            let process = OfProcess { group: index as u32, bytes: 0, window: Window::default() };
+            (0..group.processes).map(move |_| process)
+        });
         let of_group = |group: &Group| OfGroup {
             group: group.clone(),
             directions: [Direction::new(), Direction::new()],
-            window: None,
+            window: Window::default(),
         };
         Groups { warm_up, processes: processes.collect(), groups: groups.iter().map(of_group).collect() }
     }
@@ -83,7 +91,7 @@ impl Groups {
     }
 
     fn job(&self, of: &OfGroup, first_process: u32) -> JobMetrics {
-        let duration = of.window.map_or(Ns::ZERO, |(from, to)| to - from);
+        let duration = of.window.duration();
         let mut all = Direction::new();
         for direction in &of.directions {
             all.times.add(&direction.times);
@@ -91,9 +99,7 @@ impl Groups {
             all.bytes += direction.bytes;
         }
         let from = first_process as usize - 1;
-        let shares =
-            self.processes[from..from + of.group.processes as usize].iter().map(|(_, bytes)| *bytes as f64);
-        let (sum, squares) = shares.fold((0.0, 0.0), |(sum, squares), x| (sum + x, squares + x * x));
+        let processes = &self.processes[from..from + of.group.processes as usize];
         JobMetrics {
             name: of.group.name.clone(),
             first_process,
@@ -103,13 +109,33 @@ impl Groups {
             read: of.directions[0].metrics(duration),
             write: of.directions[1].metrics(duration),
             all: all.metrics(duration),
-            fairness: if squares == 0.0 {
-                0.0
-            } else {
-                sum * sum / (f64::from(of.group.processes) * squares)
-            },
+            fairness: bandwidth_fairness(processes.iter()),
         }
     }
+
+    /// Over the processes that nobody else waits for: nobody asks whether a page cleaner got its share. Over none where some were
+    /// never at work together, as on two sides of a stonewall: they had nothing to share.
+    pub(crate) fn fairness(&self, metrics: &[ProcessMetrics]) -> Fairness {
+        let is_foreground = |process: &OfProcess| !self.groups[process.group as usize].group.background;
+        let of = |metrics: &ProcessMetrics| &self.processes[metrics.process as usize - 1];
+        let counted = metrics.iter().filter(|metrics| is_foreground(of(metrics)));
+        let latest = counted.clone().filter_map(|metrics| of(metrics).window.0).map(|(from, _)| from).max();
+        let earliest = counted.clone().filter_map(|metrics| of(metrics).window.0).map(|(_, to)| to).min();
+        if latest >= earliest {
+            return Fairness::default();
+        }
+        Fairness {
+            processes: counted.clone().count() as u32,
+            bandwidth: bandwidth_fairness(counted.clone().map(of)),
+            latency: jain(counted.map(|metrics| metrics.latency_ns_mean)),
+        }
+    }
+}
+
+/// Jain's index of the rates of those that completed anything.
+fn bandwidth_fairness<'a>(processes: impl Iterator<Item = &'a OfProcess> + Clone) -> f64 {
+    let active = processes.filter(|process| process.window.0.is_some());
+    jain(active.map(|process| process.window.rate(process.bytes)))
 }
 
 impl Observer for Groups {
@@ -118,14 +144,14 @@ impl Observer for Groups {
             return;
         }
         let request = &completion.request;
-        let (group, got) = &mut self.processes[request.process as usize - 1];
-        *got += request.bytes().0;
-        let of = &mut self.groups[*group as usize];
+        let process = &mut self.processes[request.process as usize - 1];
+        process.bytes += request.bytes().0;
+        process.window.record(completion);
+        let of = &mut self.groups[process.group as usize];
         let direction = &mut of.directions[request.direction.index()];
         direction.times.record(completion.completed - request.arrival);
         direction.requests += 1;
         direction.bytes += request.bytes().0;
-        let (from, _) = of.window.unwrap_or((request.arrival, completion.completed));
-        of.window = Some((from.min(request.arrival), completion.completed));
+        of.window.record(completion);
     }
 }

@@ -352,7 +352,7 @@ impl MetricsObserver {
                 self.queue_area as f64 / duration.0 as f64
             },
             direction_switches: self.direction_switches,
-            fairness: Processes::fairness(&processes),
+            fairness: self.processes.fairness(&processes),
             processes,
         }
     }

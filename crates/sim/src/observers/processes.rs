@@ -2,12 +2,14 @@
 
 use super::Completion;
 use crate::results::{Fairness, ProcessMetrics};
+use planewise_model::Ns;
 
 #[derive(Clone, Copy, Default)]
 struct Process {
     number: u32,
     count: [u64; 2],
     bytes: u64,
+    window: Window,
     latency: u128,
     longest: u64,
 }
@@ -34,6 +36,7 @@ impl Processes {
         let latency = (completion.completed - completion.request.arrival).0;
         process.count[completion.request.direction.index()] += 1;
         process.bytes += completion.request.bytes().0;
+        process.window.record(completion);
         process.latency += u128::from(latency);
         process.longest = process.longest.max(latency);
     }
@@ -55,17 +58,42 @@ impl Processes {
             .collect()
     }
 
-    pub(super) fn fairness(metrics: &[ProcessMetrics]) -> Fairness {
+    /// Over all processes, each by its own rate.
+    pub(super) fn fairness(&self, metrics: &[ProcessMetrics]) -> Fairness {
         Fairness {
             processes: metrics.len() as u32,
-            bandwidth: jain(metrics.iter().map(|process| process.bytes as f64)),
+            bandwidth: jain(self.sorted.iter().map(|process| process.window.rate(process.bytes))),
             latency: jain(metrics.iter().map(|process| process.latency_ns_mean)),
         }
     }
 }
 
+/// From a process's first measured arrival to its last completion.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Window(pub(super) Option<(Ns, Ns)>);
+
+impl Window {
+    #[inline]
+    pub(super) fn record(&mut self, completion: &Completion) {
+        let (from, _) = self.0.unwrap_or((completion.request.arrival, completion.completed));
+        self.0 = Some((from.min(completion.request.arrival), completion.completed));
+    }
+
+    pub(super) fn duration(self) -> Ns {
+        self.0.map_or(Ns::ZERO, |(from, to)| to - from)
+    }
+
+    /// Bytes a second: who has less to do than others, and is done sooner, was not treated worse for that.
+    pub(super) fn rate(self, bytes: u64) -> f64 {
+        match self.duration() {
+            Ns::ZERO => 0.0,
+            duration => bytes as f64 / duration.as_secs_f64(),
+        }
+    }
+}
+
 /// Jain's index; 0 over nothing.
-fn jain(values: impl Iterator<Item = f64> + Clone) -> f64 {
+pub(super) fn jain(values: impl Iterator<Item = f64> + Clone) -> f64 {
     let squares: f64 = values.clone().map(|value| value * value).sum();
     let (sum, count) = values.fold((0.0, 0.0), |(sum, count), value| (sum + value, count + 1.0));
     if squares == 0.0 { 0.0 } else { sum * sum / (count * squares) }

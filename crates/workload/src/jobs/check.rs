@@ -1,8 +1,9 @@
 //! From options to a job: defaults filled in, contradictions refused before anything runs.
 
 use super::offsets::Distribution;
+use super::section::Level;
 use crate::error::WorkloadError;
-use crate::values::Amount;
+use crate::values::{Amount, unknown};
 use planewise_model::{Bytes, Direction, Ns};
 
 /// One size of a split and the share of requests, in per cent, that have this or an earlier one.
@@ -97,6 +98,8 @@ pub struct Settings {
     pub(super) sync: Option<bool>,
     pub(super) randseed: Option<u64>,
     pub(super) name: Option<String>,
+    /// Who said what, by the first names of options.
+    pub(super) levels: Vec<(&'static str, Level)>,
 }
 
 impl Settings {
@@ -117,10 +120,15 @@ impl Settings {
                     "read, write, randread, randwrite, rw, randrw (the model has no trim); found '{text}'"
                 ));
             }
-            _ => return Err(format!("read, write, randread, randwrite, rw, randrw; found '{text}'")),
+            _ => return Err(unknown(text, &["read", "write", "randread", "randwrite", "rw", "randrw"])),
         };
         self.pattern = Some(Pattern { random, share, argument });
         Ok(())
+    }
+
+    /// Whether the pattern is random, and whether it has both directions.
+    pub(super) fn kind(&self) -> (bool, bool) {
+        self.pattern.as_ref().map_or((false, false), |pattern| (pattern.random, pattern.share.is_none()))
     }
 }
 

@@ -3,35 +3,48 @@
 use super::check::{Job, Settings};
 use super::options::{Support, find};
 use super::process::Jobs;
+use super::section::{Given, Level, Section, check_names, named, place};
+use super::{classic, tables};
 use crate::error::WorkloadError;
-use planewise_model::names;
+
+/// Requests in flight of all jobs together at most: each holds memory of the host, on a real machine as here.
+pub const IN_FLIGHT_MAX: u64 = 1 << 20;
 
 /// Options of jobs, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobFile {
     /// The profile that the file names as its target.
     pub profile: Option<String>,
-    /// Jobs by name with their options in the order of the file; what is said of all comes first.
-    jobs: Vec<(String, Vec<(String, String)>)>,
+    /// The file's name; nothing for jobs of a command line.
+    origin: Option<String>,
+    /// Jobs in the order of the file, each with what is said of all.
+    jobs: Vec<Section>,
 }
 
 impl JobFile {
     /// One job of options from a command line.
     pub fn single(name: &str) -> JobFile {
-        JobFile { profile: None, jobs: vec![(name.to_owned(), Vec::new())] }
+        let job = Section { name: name.to_owned(), line: None, options: Vec::new() };
+        JobFile { profile: None, origin: None, jobs: vec![job] }
     }
 
-    /// Reads a file: fio's own format when its name ends in `.fio` or `.ini`, or else TOML.
+    /// Reads a file: fio's own format when its name ends in `.fio` or `.ini`, TOML when it ends in `.toml`, and otherwise what
+    /// it looks like.
     ///
     /// # Errors
-    /// Syntax, with the line; unknown sections; no job.
+    /// Syntax, with the line; unknown sections; no job; a job or an option twice.
     pub fn parse(text: &str, origin: &str) -> Result<JobFile, WorkloadError> {
-        let classic = origin.ends_with(".fio") || origin.ends_with(".ini");
-        let file = if classic { from_classic(text, origin)? } else { from_toml(text, origin)? };
-        if file.jobs.is_empty() {
-            return Err(WorkloadError::File(format!("{origin}: no job; allowed: one or more of [job.NAME]")));
+        let is_classic = origin.ends_with(".fio")
+            || origin.ends_with(".ini")
+            || !origin.ends_with(".toml") && !tables::is_likely(text) && classic::is_likely(text);
+        let (profile, jobs) =
+            if is_classic { (None, classic::parse(text, origin)?) } else { tables::parse(text, origin)? };
+        if jobs.is_empty() {
+            let section = if is_classic { "[NAME]" } else { "[job.NAME]" };
+            return Err(WorkloadError::File(format!("{origin}: no job; allowed: one or more of {section}")));
         }
-        Ok(file)
+        check_names(&jobs, origin)?;
+        Ok(JobFile { profile, origin: Some(origin.to_owned()), jobs })
     }
 
     /// Gives all jobs an option, over what the file says.
@@ -39,15 +52,23 @@ impl JobFile {
     /// # Errors
     /// The option is unknown, or has no meaning here.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), WorkloadError> {
-        let entry = find(key).map_err(|name| WorkloadError::Unknown { job: None, name })?;
+        let unknown = |name| WorkloadError::Unknown { place: None, job: None, name: Box::new(name) };
+        let entry = find(key).map_err(unknown)?;
         if let Support::Refused(allowed) = entry.support {
             let (key, found) = (key.to_owned(), format!("'{value}'"));
-            return Err(WorkloadError::Option { job: None, key, found, allowed: allowed.to_owned() });
+            return Err(WorkloadError::Option {
+                place: None,
+                job: None,
+                key,
+                found,
+                allowed: allowed.to_owned(),
+            });
         }
-        for (_, options) in &mut self.jobs {
+        for job in &mut self.jobs {
             // What is said last wins; what is left unsaid need not be contradicted.
-            options.retain(|(other, _)| find(other).map(|other| other.name) != Ok(entry.name));
-            options.push((entry.name.to_owned(), value.to_owned()));
+            job.options.retain(|other| named(&other.key) != entry.name);
+            let (key, value) = (entry.name.to_owned(), value.to_owned());
+            job.options.push(Given { key, value, level: Level::Command, line: None });
         }
         Ok(())
     }
@@ -55,9 +76,62 @@ impl JobFile {
     /// The jobs, checked against a device of so many bytes.
     ///
     /// # Errors
-    /// Unknown options, values that are not allowed, options that contradict one another.
+    /// Unknown options, values that are not allowed, options that contradict one another, more in flight than
+    /// [`IN_FLIGHT_MAX`].
     pub fn resolve(&self, device_bytes: u64) -> Result<Vec<Job>, WorkloadError> {
-        self.jobs.iter().map(|(name, options)| job(name, options, device_bytes)).collect()
+        let mut in_flight = 0;
+        let one = |section: &Section| {
+            let located = |error| self.located(error, section);
+            let job = job(section, device_bytes).map_err(located)?;
+            let own = u64::from(job.depth) * u64::from(job.processes);
+            in_flight += own;
+            if in_flight > IN_FLIGHT_MAX {
+                let found = format!(
+                    "{} for each of {} processes, {in_flight} of all jobs so far",
+                    job.depth, job.processes
+                );
+                let allowed = format!("up to {IN_FLIGHT_MAX} requests in flight of all jobs together");
+                return Err(located(WorkloadError::option(&section.name, "iodepth", found, allowed)));
+            }
+            Ok(job)
+        };
+        self.jobs.iter().map(one).collect()
+    }
+
+    /// Says where in the file the option stands that an error is about, or else its job.
+    fn located(&self, error: WorkloadError, section: &Section) -> WorkloadError {
+        let Some(origin) = &self.origin else { return error };
+        let key = match &error {
+            WorkloadError::Option { key, .. } => key,
+            WorkloadError::Unknown { name, .. } => &name.found,
+            WorkloadError::File(_) => return error,
+        };
+        let given = section.options.iter().find(|given| named(&given.key) == named(key));
+        match given {
+            Some(given) if given.level == Level::Command => error,
+            Some(given) => error.at(place(origin, given.line)),
+            None => error.at(place(origin, section.line)),
+        }
+    }
+
+    /// What to tell the user about options that were accepted and change nothing.
+    pub fn notes(&self) -> Vec<String> {
+        let mut idle: Vec<&str> = Vec::new();
+        for given in self.jobs.iter().flat_map(|job| &job.options) {
+            if let Ok(entry) = find(&given.key)
+                && matches!(entry.support, Support::Noted)
+                && !idle.contains(&entry.name)
+            {
+                idle.push(entry.name);
+            }
+        }
+        if idle.is_empty() {
+            return Vec::new();
+        }
+        let idle = idle.join(", ");
+        vec![format!(
+            "without effect here: {idle}; jobs work on areas of the simulated device, which offset and size choose"
+        )]
     }
 
     /// The processes of the jobs.
@@ -71,20 +145,22 @@ impl JobFile {
     /// The whole as TOML, with nothing left to be looked up elsewhere.
     pub fn to_toml(&self) -> String {
         let mut text = String::new();
-        for (name, options) in &self.jobs {
-            text += &format!("[job.{}]\n", toml::Value::from(name.as_str()));
-            for (key, value) in options {
-                text += &format!("{key} = {}\n", toml::Value::from(value.as_str()));
+        for job in &self.jobs {
+            text += &format!("[job.{}]\n", toml::Value::from(job.name.as_str()));
+            for given in &job.options {
+                text += &format!("{} = {}\n", given.key, toml::Value::from(given.value.as_str()));
             }
         }
         text
     }
 }
 
-fn job(name: &str, options: &[(String, String)], device_bytes: u64) -> Result<Job, WorkloadError> {
+fn job(section: &Section, device_bytes: u64) -> Result<Job, WorkloadError> {
+    let name = section.name.as_str();
     let mut settings = Settings::default();
-    for (key, value) in options {
-        let unknown = |found| WorkloadError::Unknown { job: Some(name.to_owned()), name: found };
+    for Given { key, value, level, .. } in &section.options {
+        let unknown =
+            |found| WorkloadError::Unknown { place: None, job: Some(name.to_owned()), name: Box::new(found) };
         let refuse = |allowed: String| {
             // What a parser says ends in what it found, so that nested values are told as they are.
             let (allowed, found) = match allowed.rsplit_once("; found ") {
@@ -93,143 +169,115 @@ fn job(name: &str, options: &[(String, String)], device_bytes: u64) -> Result<Jo
             };
             WorkloadError::option(name, key, found, allowed)
         };
-        match find(key).map_err(unknown)?.support {
+        let entry = find(key).map_err(unknown)?;
+        match entry.support {
             Support::Used(set) => set(&mut settings, value).map_err(refuse)?,
-            Support::Harmless => {}
+            Support::Harmless | Support::Noted => {}
             Support::Refused(allowed) => return Err(refuse(allowed.to_owned())),
         }
+        settings.levels.push((entry.name, *level));
     }
+    settings.give_way();
     settings.resolve(name, device_bytes)
 }
 
-/// A TOML document, or what is wrong with it in one line.
-pub(crate) fn table(text: &str, origin: &str) -> Result<toml::Table, WorkloadError> {
-    text.parse().map_err(|error: toml::de::Error| {
-        let line = error.span().map_or(0, |span| text[..span.start.min(text.len())].lines().count().max(1));
-        let message = error.message().split_whitespace().collect::<Vec<_>>().join(" ");
-        WorkloadError::File(format!("{origin}:{line}: {message}"))
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn from_toml(text: &str, origin: &str) -> Result<JobFile, WorkloadError> {
-    let wrong = |message: String| WorkloadError::File(format!("{origin}: {message}"));
-    let table = table(text, origin)?;
-    let mut profile = None;
-    let mut global = Vec::new();
-    let mut jobs = Vec::new();
-    for (key, value) in &table {
-        match (key.as_str(), value) {
-            ("target", toml::Value::Table(target)) => profile = target_profile(target).map_err(wrong)?,
-            ("global", toml::Value::Table(table)) => global = options(table).map_err(wrong)?,
-            ("job", toml::Value::Table(table)) => {
-                for (name, value) in table {
-                    let toml::Value::Table(table) = value else {
-                        let found = format!("job.{name}: found {value}; allowed: a table [job.{name}]");
-                        return Err(wrong(found));
-                    };
-                    jobs.push((name.clone(), options(table).map_err(wrong)?));
-                }
+    const DEVICE: u64 = 1 << 30;
+
+    fn jobs(text: &str, origin: &str) -> Vec<Job> {
+        JobFile::parse(text, origin).unwrap().resolve(DEVICE).unwrap()
+    }
+
+    fn refused(text: &str, origin: &str) -> String {
+        let jobs = JobFile::parse(text, origin).and_then(|file| file.resolve(DEVICE));
+        jobs.err().unwrap_or_else(|| panic!("accepted: {text}")).to_string()
+    }
+
+    #[test]
+    fn what_is_said_of_all_gives_way_to_what_a_job_says_of_itself() {
+        let text = "[global]\nrw=randrw\nrwmixread=30\nbs=8k\niodepth=32\nthinktime_blocks=4\nrandom_distribution=zipf:1.2\n\
+                    [reader]\nrw=randread\nbsrange=4k-64k\n[one]\nioengine=psync\n[plain]\nrw=read\n";
+        let all = jobs(text, "a.fio");
+        assert_eq!(all[0].share, crate::jobs::Share::Only(planewise_model::Direction::Read));
+        assert_eq!(all[0].sizes[0], crate::jobs::Sizes::Range(4096, 65_536));
+        assert_eq!((all[0].depth, all[1].depth, all[2].depth), (32, 1, 32));
+        assert_eq!(all[1].share, crate::jobs::Share::Reads(30.0));
+        assert!(!all[2].random);
+        for (text, words) in [
+            ("[global]\nrw=read\nrwmixread=30\n[a]\n", "a.fio:3: job 'a': rwmixread"),
+            ("[a]\nrw=read\n\nrwmixread=30\n", "a.fio:4: job 'a': rwmixread"),
+            ("[a]\nbs=4k\nbsrange=4k-8k\n", "a.fio:3: job 'a': bsrange"),
+            ("[a]\nioengine=sync\niodepth=8\n", "a.fio:3: job 'a': iodepth"),
+        ] {
+            let error = refused(text, "a.fio");
+            assert!(error.starts_with(words), "{error}");
+        }
+        let mut file = JobFile::parse("[a]\nbsrange=4k-8k\n", "a.fio").unwrap();
+        file.set("bs", "16k").unwrap();
+        assert_eq!(file.resolve(DEVICE).unwrap()[0].sizes[0], crate::jobs::Sizes::Fixed(16_384));
+    }
+
+    #[test]
+    fn files_of_fio_have_comments_behind_values_a_byte_order_mark_and_any_name() {
+        let text = "\u{feff}; jobs\n[global] # all\nrw=randread ; random\nbs=8k#eight\n[a]\nnumjobs=2\n";
+        let file = crate::Definition::parse(text, "jobs.txt").unwrap();
+        let crate::Definition::Jobs(file) = file else { panic!() };
+        let all = file.resolve(DEVICE).unwrap();
+        assert_eq!((all[0].processes, all[0].random, all[0].smallest()), (2, true, 8192));
+        assert_eq!(jobs("[job.a]\nbs = 512 # a sector\n", "jobs.txt")[0].smallest(), 512);
+        assert_eq!(jobs("[a]\niodepth=4\n", "jobs.txt")[0].depth, 4);
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_this_syntax_allows() {
+        for (text, origin, words) in [
+            ("[global\nrw=read\n", "a.fio", &["a.fio:1", "[global", "in brackets"][..]),
+            ("", "a.fio", &["a.fio", "no job", "[NAME]"]),
+            ("", "a.toml", &["a.toml", "no job", "[job.NAME]"]),
+            ("[a]\nrw=randraed\n", "a.fio", &["a.fio:2: job 'a'", "'randraed'", "did you mean 'randread'"]),
+            ("[a]\nioengine=libio\n", "a.fio", &["a.fio:2", "did you mean 'libaio'"]),
+            ("[job.b]\n[job.a]\n\niodpeth = 4\n", "a.toml", &["a.toml:4: job 'a'", "did you mean 'iodepth'"]),
+            (
+                "[a]\nbs=4k\nblocksize=8k\n",
+                "a.fio",
+                &["a.fio:3", "blocksize", "second time", "after bs at line 2"],
+            ),
+            (
+                "[job.a]\nbs='4k'\nblocksize='8k'\n",
+                "a.toml",
+                &["a.toml:3", "blocksize", "second time", "line 2"],
+            ),
+            ("[a]\n[b]\n[a]\n", "a.fio", &["a.fio:3", "'a' a second time", "line 1"]),
+            ("[a]\niodepth=4096\nnumjobs=257\n", "a.fio", &["a.fio:2: job 'a': iodepth", "1048576"]),
+            ("[global]\niodepth=4096\nnumjobs=200\n[a]\n[b]\n", "a.fio", &["job 'b': iodepth", "1048576"]),
+            ("[a]\nthinktime=10000d\n", "a.fio", &["a.fio:2", "thinktime", "365d"]),
+            ("[a]\nfsnyc=1\n", "a.fio", &["a.fio:2", "'fsnyc'"]),
+        ] {
+            let error = refused(text, origin);
+            for word in words {
+                assert!(error.contains(word), "no {word}: {error}");
             }
-            ("job", toml::Value::Array(array)) => {
-                for (index, value) in array.iter().enumerate() {
-                    let toml::Value::Table(table) = value else {
-                        return Err(wrong(format!("job: found {value}; allowed: tables [[job]]")));
-                    };
-                    let name = table.get("name").and_then(toml::Value::as_str);
-                    let name = name.map_or_else(|| format!("job{}", index + 1), str::to_owned);
-                    jobs.push((name, options(table).map_err(wrong)?));
-                }
-            }
-            ("target" | "global", other) => {
-                return Err(wrong(format!("{key}: found {other}; allowed: a table [{key}]")));
-            }
-            ("job", other) => return Err(wrong(format!("job: found {other}; allowed: tables [job.NAME]"))),
-            _ => return Err(wrong(names::unknown("section", key, ["target", "global", "job"]).to_string())),
+            assert!(!error.contains("mean 'fsync'"), "what is refused is not suggested: {error}");
         }
     }
-    Ok(JobFile { profile, jobs: with_global(&global, jobs) })
-}
 
-/// Jobs that say nothing of an option have what is said of all.
-fn with_global(
-    global: &[(String, String)],
-    jobs: Vec<(String, Vec<(String, String)>)>,
-) -> Vec<(String, Vec<(String, String)>)> {
-    let named = |key: &str| find(key).map_or_else(|_| key.to_owned(), |entry| entry.name.to_owned());
-    let one = |(name, own): (String, Vec<(String, String)>)| {
-        let says = |key: &str| own.iter().any(|(other, _)| named(other) == named(key));
-        let mut options: Vec<(String, String)> =
-            global.iter().filter(|(key, _)| !says(key)).cloned().collect();
-        options.extend(own);
-        (name, options)
-    };
-    jobs.into_iter().map(one).collect()
-}
-
-pub(crate) fn target_profile(target: &toml::Table) -> Result<Option<String>, String> {
-    let mut profile = None;
-    for (key, value) in target {
-        match (key.as_str(), value) {
-            ("profile", toml::Value::String(name)) => profile = Some(name.clone()),
-            ("profile", other) => {
-                return Err(format!("target.profile: found {other}; allowed: a name in quotes"));
-            }
-            _ => return Err(names::unknown("key of target", key, ["profile"]).to_string()),
-        }
+    #[test]
+    fn options_of_files_are_accepted_with_a_note() {
+        let file =
+            JobFile::parse("[a]\nfilename=/dev/nvme0n1\nlockmem=1g\niodepth_batch_complete_max=8\n", "a.fio")
+                .unwrap();
+        assert!(file.resolve(DEVICE).is_ok());
+        let notes = file.notes();
+        assert!(notes.len() == 1 && notes[0].contains("filename, lockmem; "), "{notes:?}");
     }
-    Ok(profile)
-}
 
-fn options(table: &toml::Table) -> Result<Vec<(String, String)>, String> {
-    table.iter().map(|(key, value)| Ok((key.clone(), value_text(key, value)?))).collect()
-}
-
-/// A value as fio's own format has it.
-pub(crate) fn value_text(key: &str, value: &toml::Value) -> Result<String, String> {
-    Ok(match value {
-        toml::Value::String(text) => text.clone(),
-        toml::Value::Integer(number) => number.to_string(),
-        toml::Value::Float(number) => number.to_string(),
-        toml::Value::Boolean(value) => u8::from(*value).to_string(),
-        other => {
-            return Err(format!("{key}: found {other}; allowed: a number, true, false, or text in quotes"));
-        }
-    })
-}
-
-/// fio's own format: sections in brackets, `key=value` or a bare key, comments behind `;` and `#`.
-fn from_classic(text: &str, origin: &str) -> Result<JobFile, WorkloadError> {
-    let mut global: Vec<(String, String)> = Vec::new();
-    let mut jobs: Vec<(String, Vec<(String, String)>)> = Vec::new();
-    let mut section: Option<Option<usize>> = None;
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        if line.is_empty() || line.starts_with([';', '#']) {
-            continue;
-        }
-        if let Some(name) = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')) {
-            if name == "global" {
-                section = Some(None);
-            } else {
-                // What is said of all up to here; a later [global] is for the jobs behind it.
-                jobs.push((name.to_owned(), global.clone()));
-                section = Some(Some(jobs.len() - 1));
-            }
-            continue;
-        }
-        let (key, value) = line.split_once('=').unwrap_or((line, ""));
-        let option = (key.trim().to_owned(), value.trim().to_owned());
-        let place = match section {
-            None => {
-                let message = format!("{origin}:{}: found '{line}' before any section", number + 1);
-                return Err(WorkloadError::File(format!("{message}; allowed: [global] or [NAME] first")));
-            }
-            Some(None) => &mut global,
-            Some(Some(job)) => &mut jobs[job].1,
-        };
-        let named = |key: &str| find(key).map_or_else(|_| key.to_owned(), |entry| entry.name.to_owned());
-        place.retain(|(other, _)| named(other) != named(&option.0));
-        place.push(option);
+    #[test]
+    fn jobs_of_toml_keep_the_order_of_the_file() {
+        let names: Vec<String> =
+            jobs("[job.b]\n[job.a]\nstonewall=1\n", "x.toml").into_iter().map(|job| job.name).collect();
+        assert_eq!(names, ["b", "a"]);
     }
-    Ok(JobFile { profile: None, jobs })
 }

@@ -4,14 +4,18 @@
 //! say together, and makes the processes.
 
 mod check;
+mod classic;
 mod file;
+mod levels;
 mod offsets;
 mod options;
 mod process;
+mod section;
+mod tables;
 
 pub use check::{Job, Share, Sizes};
-pub use file::JobFile;
-pub(crate) use file::{table, target_profile, value_text};
+pub use file::{IN_FLIGHT_MAX, JobFile};
 pub use offsets::Distribution;
 pub use options::{OPTIONS, OptionEntry, Support, find};
 pub use process::Jobs;
+pub(crate) use tables::{table, target_profile, value_text};

@@ -2,7 +2,7 @@
 
 use super::check::{Settings, Sizes, Split};
 use super::offsets::Distribution;
-use crate::values::{amount, bytes, count, percent, switch, time, time_us};
+use crate::values::{amount, bytes, count, percent, switch, time, time_us, unknown};
 use planewise_model::names::{self, UnknownName};
 
 /// What becomes of an option.
@@ -12,6 +12,8 @@ pub enum Support {
     Used(fn(&mut Settings, &str) -> Result<(), String>),
     /// It is accepted, and without effect on a simulated device.
     Harmless,
+    /// It is accepted, and the user is told that it has no effect: where it matters on a real machine, it matters much.
+    Noted,
     /// It cannot mean anything here; why, or what to use instead.
     Refused(&'static str),
 }
@@ -43,6 +45,10 @@ const fn used(
 
 const fn harmless(name: &'static str) -> OptionEntry {
     OptionEntry { name, aliases: &[], value: "", help: "", support: Support::Harmless }
+}
+
+const fn noted(name: &'static str) -> OptionEntry {
+    OptionEntry { name, aliases: &[], value: "", help: "", support: Support::Noted }
 }
 
 const fn refused(name: &'static str, why: &'static str) -> OptionEntry {
@@ -114,9 +120,8 @@ pub static OPTIONS: &[OptionEntry] = &[
         |s, text| {
             const ONE: [&str; 5] = ["sync", "psync", "vsync", "pvsync", "pvsync2"];
             const MANY: [&str; 4] = ["libaio", "io_uring", "posixaio", "windowsaio"];
-            let known = ONE.iter().chain(&MANY).copied();
             if !ONE.contains(&text) && !MANY.contains(&text) {
-                return Err(format!("{}; found '{text}'", known.collect::<Vec<_>>().join(", ")));
+                return Err(unknown(text, &[&ONE[..], &MANY].concat()));
             }
             s.one_at_a_time = Some(ONE.contains(&text));
             Ok(())
@@ -353,14 +358,25 @@ pub static OPTIONS: &[OptionEntry] = &[
     harmless("unlink"),
     harmless("iodepth_batch"),
     harmless("iodepth_batch_submit"),
-    refused("filename", NO_FILES),
-    refused("filesize", NO_FILES),
-    refused("directory", NO_FILES),
-    refused("filename_format", NO_FILES),
-    refused("nrfiles", NO_FILES),
-    refused("openfiles", NO_FILES),
-    refused("file_service_type", NO_FILES),
-    refused("opendir", NO_FILES),
+    harmless("iodepth_batch_complete_max"),
+    noted("filename"),
+    noted("filesize"),
+    noted("directory"),
+    noted("filename_format"),
+    noted("nrfiles"),
+    noted("openfiles"),
+    noted("file_service_type"),
+    noted("opendir"),
+    noted("lockmem"),
+    noted("mem"),
+    noted("iomem"),
+    noted("hugepage_size"),
+    noted("cpus_allowed"),
+    noted("cpus_allowed_policy"),
+    noted("cpumask"),
+    noted("nice"),
+    noted("numa_cpu_nodes"),
+    noted("numa_mem_policy"),
     refused("fill_device", NO_FILES),
     refused("verify", NO_CONTENT),
     refused("do_verify", NO_CONTENT),
@@ -376,13 +392,7 @@ pub static OPTIONS: &[OptionEntry] = &[
     refused("write_iops_log", NO_LOGS),
     refused("write_hist_log", NO_LOGS),
     refused("log_avg_msec", NO_LOGS),
-    refused("mem", NO_MACHINE),
-    refused("iomem", NO_MACHINE),
-    refused("cpus_allowed", NO_MACHINE),
-    refused("cpumask", NO_MACHINE),
     refused("cpuload", NO_MACHINE),
-    refused("nice", NO_MACHINE),
-    refused("numa_cpu_nodes", NO_MACHINE),
     refused("uid", NO_MACHINE),
     refused("gid", NO_MACHINE),
     refused("exec_prerun", NO_MACHINE),
@@ -426,7 +436,11 @@ pub fn find(name: &str) -> Result<&'static OptionEntry, UnknownName> {
     OPTIONS.iter().find(is_it).ok_or_else(|| {
         let used = OPTIONS.iter().filter(|entry| matches!(entry.support, Support::Used(_)));
         let known: Vec<&str> = used.map(|entry| entry.name).collect();
-        let nearest = names::nearest(&plain, OPTIONS.iter().map(|entry| entry.name));
+        let accepted = OPTIONS.iter().filter(|entry| !matches!(entry.support, Support::Refused(_)));
+        let nearest = names::nearest(
+            &plain,
+            accepted.flat_map(|entry| entry.aliases.iter().chain([&entry.name])).copied(),
+        );
         UnknownName {
             kind: "job option",
             found: name.to_owned(),

@@ -117,8 +117,8 @@ impl Workload for Jobs {
         if now < begin {
             return Step::WaitUntil(begin);
         }
-        let over = job.runtime.is_some_and(|runtime| now >= begin + job.ramp_time + runtime);
-        if over || this.issued >= job.requests || this.issued_bytes >= job.bytes {
+        let end = job.runtime.map_or(Ns::MAX, |runtime| begin + job.ramp_time + runtime);
+        if now >= end || this.issued >= job.requests || this.issued_bytes >= job.bytes {
             // What is in flight belongs to the job: those behind a stonewall wait for it.
             return if this.in_flight > 0 { Step::Wait } else { self.finish(process) };
         }
@@ -126,13 +126,13 @@ impl Workload for Jobs {
             return Step::Wait;
         }
         if now < this.think_until {
-            return Step::WaitUntil(this.think_until);
+            return Step::WaitUntil(this.think_until.min(end));
         }
         let direction = this.direction(job);
         let at = begin + this.pace(job, direction);
         if now < at {
             this.drawn = Some(direction);
-            return Step::WaitUntil(at);
+            return Step::WaitUntil(at.min(end));
         }
         Step::Submit(this.io(job, direction))
     }
@@ -181,7 +181,9 @@ impl Process {
     fn pace(&self, job: &Job, direction: Direction) -> Ns {
         let (bytes, requests) = self.by_direction[direction.index()];
         let after = |amount: u64, rate: Option<u64>| {
-            rate.map_or(0, |rate| (u128::from(amount) * 1_000_000_000 / u128::from(rate)) as u64)
+            // A rate of next to nothing is for ever: the run ends at its runtime, or at the end of model time.
+            let most = u128::from(u64::MAX >> 2);
+            rate.map_or(0, |rate| (u128::from(amount) * 1_000_000_000 / u128::from(rate)).min(most) as u64)
         };
         let (byte_rate, request_rate) = job.rates[direction.index()];
         Ns(after(bytes, byte_rate).max(after(requests, request_rate)))

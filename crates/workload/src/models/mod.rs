@@ -67,8 +67,9 @@ impl Model {
     pub fn embedded(name: &str) -> Result<Model, WorkloadError> {
         let found = EMBEDDED.iter().find(|(known, _)| *known == name);
         let (known, text) = found.ok_or_else(|| WorkloadError::Unknown {
+            place: None,
             job: None,
-            name: names::unknown("workload", name, EMBEDDED.iter().map(|(known, _)| *known)),
+            name: Box::new(names::unknown("workload", name, EMBEDDED.iter().map(|(known, _)| *known))),
         })?;
         Model::parse(text, known)
     }
@@ -122,8 +123,13 @@ impl Model {
                 Ok(())
             }
             None => Err(WorkloadError::Unknown {
+                place: None,
                 job: None,
-                name: names::unknown("parameter of the model", key, known.iter().map(String::as_str)),
+                name: Box::new(names::unknown(
+                    "parameter of the model",
+                    key,
+                    known.iter().map(String::as_str),
+                )),
             }),
         }
     }
@@ -140,8 +146,17 @@ impl Model {
                 Some((allowed, found)) => (allowed.to_owned(), found.to_owned()),
                 None => (allowed, format!("'{value}'")),
             };
-            WorkloadError::Option { job: None, key: key.to_owned(), found, allowed }
+            WorkloadError::Option { place: None, job: None, key: key.to_owned(), found, allowed }
         })
+    }
+
+    /// Whether another has the same parameters, whatever words it has for them.
+    pub(crate) fn means_the_same(&self, other: &Model) -> bool {
+        let pairs = self.values.iter().zip(&other.values);
+        let same = |(one, other): (&(String, String), &(String, String))| {
+            one.0 == other.0 && is_same_value(&one.1, &other.1)
+        };
+        self.kind == other.kind && pairs.into_iter().all(same)
     }
 
     /// The whole as TOML.
@@ -152,6 +167,17 @@ impl Model {
         }
         text
     }
+}
+
+/// 4k and 4096, 1 and 1.0, 1 and true are the same to every parameter that takes them.
+fn is_same_value(one: &str, other: &str) -> bool {
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let size = |text: &str| crate::values::bytes(text).ok();
+    let switch = |text: &str| crate::values::switch(text).ok();
+    one == other
+        || number(one).is_some_and(|value| number(other) == Some(value))
+        || size(one).is_some_and(|value| size(other) == Some(value))
+        || switch(one).is_some_and(|value| switch(other) == Some(value))
 }
 
 /// The parameters of a model, read by name.
@@ -184,6 +210,21 @@ impl Parameters<'_> {
         })
     }
 
+    /// A size with a least and a largest value, bytes.
+    fn size_within(&self, key: &'static str, least: u64, most: u64) -> Result<u64, Wrong> {
+        let size = self.size(key)?;
+        if (least..=most).contains(&size) {
+            Ok(size)
+        } else {
+            Err((key, format!("from {least} to {most} bytes")))
+        }
+    }
+
+    /// The journal of the file system: at least a descriptor and a commit block, at most what jbd2's block numbers count.
+    fn journal_size(&self) -> Result<u64, Wrong> {
+        self.size_within("journal_size", 2 * files::BLOCK, u64::from(u32::MAX) * files::BLOCK)
+    }
+
     fn switch(&self, key: &'static str) -> Result<bool, Wrong> {
         self.get(key, crate::values::switch)
     }
@@ -213,6 +254,14 @@ mod tests {
     }
 
     #[test]
+    fn values_are_compared_and_not_their_spelling() {
+        assert!(is_same_value("4k", "4096") && is_same_value("1", "true") && is_same_value("1", "1.0"));
+        assert!(
+            !is_same_value("4k", "4096k") && !is_same_value("simple", "complex") && !is_same_value("0", "1")
+        );
+    }
+
+    #[test]
     fn wrong_parameters_are_named_with_what_is_allowed() {
         let mut model = Model::embedded("sysbench-file").unwrap();
         let error = model.set("thread", "4").unwrap_err().to_string();
@@ -223,6 +272,9 @@ mod tests {
         model.set("threads", "4").unwrap();
         let error = model.build(1 << 30, 1).err().unwrap().to_string();
         assert!(error.contains("total_size") && error.contains("device"), "{error}");
+        model.set("journal_size", "512").unwrap();
+        let error = model.build(60 << 30, 1).err().unwrap().to_string();
+        assert!(error.contains("journal_size: found '512'; allowed: from 8192 to"), "{error}");
         let error = Model::parse("model = 'sysbench-fil'", "x.toml").unwrap_err().to_string();
         assert!(error.contains("x.toml") && error.contains("did you mean 'sysbench-file'"), "{error}");
     }

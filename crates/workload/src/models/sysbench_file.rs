@@ -62,7 +62,7 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
     if size == 0 || block > 1 << 30 {
         return Err(("block_size", format!("at most the size of a file, {} bytes, and 1g", total / count)));
     }
-    let journal_bytes = of.size("journal_size")?;
+    let journal_bytes = of.journal_size()?;
     let laid = lay_out(
         device_bytes,
         &vec![size; count as usize],

@@ -119,7 +119,7 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
         "complex" => Ok(true),
         _ => Err("simple, complex".to_owned()),
     })?;
-    let page_bytes = of.size("page_size")?;
+    let page_bytes = of.size_within("page_size", 512, LARGEST_BYTES)?;
     let table_bytes = of.size("table_size")?;
     let leaves = table_bytes / page_bytes;
     if leaves == 0 || leaves > 1 << 28 {
@@ -132,14 +132,14 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
     }
     let redo_bytes = of.size("log_size")?;
     let batch = of.count("flush_batch", 1, 1024)?;
-    let journal_bytes = of.size("journal_size")?;
+    let journal_bytes = of.journal_size()?;
     // Two blocks, one in use at a time, in the system table space.
     let doublewrite = 2 * batch * page_bytes;
     let sizes = [doublewrite, redo_bytes, tree.pages() * page_bytes];
     let laid =
         lay_out(device_bytes, &sizes, of.size("extent")?, of.number("spread", 0.0, 1.0)?, journal_bytes)
             .map_err(|allowed| ("table_size", allowed))?;
-    let block = of.size("log_block")?;
+    let block = of.size_within("log_block", 512, LARGEST_BYTES)?;
     let redo_per_transaction = of.size("redo_per_transaction")?;
     if redo_per_transaction > redo_bytes / 16 {
         return Err(("redo_per_transaction", format!("up to a sixteenth of log_size, {}", redo_bytes / 16)));
