@@ -393,6 +393,15 @@ fn throughput(results: &Results, names: &[String]) -> Vec<String> {
             (Some(best), _) => vec![format!("Throughput: {}.", lead(results, names, best, &told))],
         };
     };
+    // The value is said in front: schemes go by what else tells them apart.
+    let mut schemes = names.to_vec();
+    for row in &sweep.runs {
+        for (run, scheme) in row.iter().zip(&sweep.columns) {
+            if let Some(run) = run.filter(|_| !scheme.is_empty()) {
+                schemes[run].clone_from(scheme);
+            }
+        }
+    }
     let mut points = Vec::new();
     let mut level = Vec::new();
     for (value, row) in sweep.values.iter().zip(&sweep.runs) {
@@ -406,7 +415,7 @@ fn throughput(results: &Results, names: &[String]) -> Vec<String> {
                 "At {} {}, {}.",
                 sweep.title,
                 name(value),
-                lead(results, names, best, &told)
+                lead(results, &schemes, best, &told)
             ));
         } else {
             level.push(name(value));
@@ -496,6 +505,13 @@ mod tests {
 
     fn text(results: &Results) -> String {
         summary(results).join("\n")
+    }
+
+    #[test]
+    fn a_sweep_is_told_value_by_value_by_what_gets_done() {
+        let told = text(&samples::sweep());
+        assert!(told.contains("gets most done") || told.contains("nothing is more than"), "{told}");
+        assert!(!told.contains("Reads:") && !told.contains("The price"), "{told}");
     }
 
     #[test]
