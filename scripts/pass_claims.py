@@ -491,7 +491,31 @@ def measure_weave(planewise):
     table(("volumes", "queue", "reads", "best other", "writes", "best other", "reads: best", "writes: within 2 %"), verdicts)
 
 
-PARTS = {"claims": measure_claims, "erases": measure_erases, "causes": measure_causes, "weave": measure_weave}
+def measure_rules(planewise):
+    """What each of weave's rules is for: one changed at a time."""
+    tunables = (None, "unit_depth=1", "unit_depth=64", "reads_out_max=65535", "write_hold_ns=1000000000000", "write_wait_max_ns=1000000", "look_ahead=1")
+    families = (("piq", PIQ_VOLUMES, ["--device", "piq-128g", "--condition", "primed"], 100_000, tunables),
+                ("gc", GC_VOLUMES, ["--device", "gc-128g", "--condition", "aged"], 300_000, (None, "write_hold_ns=1000000000000")))
+    for family, volumes, device, requests, changed in families:
+        rows = []
+        for tunable in changed:
+            ratios = {}
+            for volume in volumes:
+                options = ["--tunable", f"weave.{tunable}"] if tunable else []
+                runs = planewise.runs("compare", "--trace", f"{family}-{volume}", *device, "--requests", str(requests), "--warmup", str(requests // 2),
+                                      "--schedulers", "noop,weave", "--command-queue", "blocking,ncq:32", *options)
+                found = {(run["labels"]["command_queue"], run["labels"]["scheduler"]): run["metrics"] for run in runs}
+                for queue in ("blocking", "ncq:32"):
+                    for direction in ("read", "write"):
+                        weave, noop = (found[queue, name][direction]["latency_ns"]["mean"] for name in ("weave", "noop"))
+                        if noop > 0:
+                            ratios.setdefault((queue, direction), []).append(weave / noop)
+            rows.append((f"`{tunable}`" if tunable else "as it is", *(f"{mean(values):.3f}" for values in ratios.values())))
+        print(f"\nWeave's rules, mean latency over noop, mean of {len(volumes)} volumes ({family}).")
+        table(("rule", "blocking, reads", "blocking, writes", "ncq:32, reads", "ncq:32, writes"), rows)
+
+
+PARTS = {"claims": measure_claims, "erases": measure_erases, "causes": measure_causes, "weave": measure_weave, "rules": measure_rules}
 
 
 def main():

@@ -117,7 +117,7 @@ impl Observer for Recorder {
         }
     }
 
-    fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest, _overtakes: bool) {
+    fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         if self.at == RecordAt::Device {
             let row = self.see(now, &request.request);
             if self.row_of.len() <= slot.index() {

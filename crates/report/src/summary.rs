@@ -509,8 +509,19 @@ mod tests {
 
     #[test]
     fn a_sweep_is_told_value_by_value_by_what_gets_done() {
-        let told = text(&samples::sweep());
-        assert!(told.contains("gets most done") || told.contains("nothing is more than"), "{told}");
+        let mut results = samples::sweep();
+        let level = text(&results);
+        assert!(level.contains("At threads 1, 4, 16, nothing is more than 2% ahead of piq"), "{level}");
+        results.baseline = 0;
+        let told = text(&results);
+        for (threads, ratio, most, base) in
+            [(1, "2.00", 200, 100), (4, "1.33", 400, 300), (16, "1.20", 600, 500)]
+        {
+            let line = format!(
+                "At threads {threads}, piq gets most done: {most} transactions/s, {ratio} times the {base} transactions/s of noop."
+            );
+            assert!(told.contains(&line), "{line}\n{told}");
+        }
         assert!(!told.contains("Reads:") && !told.contains("The price"), "{told}");
     }
 

@@ -496,7 +496,7 @@ impl<O: Observer> Simulator<O> {
             merger.remove(slot);
         }
         let queued = *self.queue.get(slot);
-        self.observer.issue(self.now, slot, &queued, overtakes);
+        self.observer.issue(self.now, slot, &queued);
         let mut context = Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
         self.device.submit(&mut context, slot, &queued.request, queued.pages);
     }

@@ -89,8 +89,8 @@ impl Observer for Log {
     fn enter(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         log!(self, "enter", now, slot, request.sequence);
     }
-    fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest, overtakes: bool) {
-        log!(self, "issue", now, slot, request.sequence, overtakes);
+    fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
+        log!(self, "issue", now, slot, request.sequence, request.overtakes);
     }
     fn complete(&mut self, slot: Slot, completion: &Completion) {
         log!(self, "complete", slot, completion);

@@ -11,6 +11,10 @@
 //!
 //! Consecutive phases without a decision in between share one event: an idle page write costs a single event, a read two.
 
+mod channel;
+
+pub(super) use channel::Channel;
+
 use super::transaction::{Kind, List, NIL, Transaction};
 use super::{Context, Device};
 use crate::error::SimError;
@@ -19,7 +23,7 @@ use crate::flash_sched::Waiting;
 use crate::ftl::{NONE, Stream};
 use crate::gc::Turn;
 use crate::gc::buffer::Stream as BufferStream;
-use crate::observers::{ArrayOperation, Cause, Observer, Origin, Work};
+use crate::observers::{Cause, Observer, Origin};
 use planewise_model::{Direction, Lpn, Ns, Ppn};
 
 /// How far a reordering flash scheduler looks for multi-plane partners.
@@ -189,17 +193,6 @@ impl Executor {
             channel_wait: Ns::ZERO,
         }
     }
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Channel {
-    busy_until: Ns,
-    first_waiter: u32,
-    last_waiter: u32,
-}
-
-impl Channel {
-    pub(super) const FREE: Channel = Channel { busy_until: Ns::ZERO, first_waiter: NIL, last_waiter: NIL };
 }
 
 impl Device {
@@ -653,74 +646,6 @@ impl Device {
         let sectors = self.transactions[self.executors[executor as usize].current].sectors;
         let hold = self.timing.transfer(sectors * 512);
         self.ask_channel(context, executor, Phase::ReadTransfer, hold, Ns::ZERO);
-    }
-
-    /// Asks for the executor's channel for `hold`, followed by `then` of array time; the event at the end of both ends `phase`.
-    pub(super) fn ask_channel<O: Observer>(
-        &mut self,
-        context: &mut Context<'_, O>,
-        executor: u32,
-        phase: Phase,
-        hold: Ns,
-        then: Ns,
-    ) {
-        let state = &mut self.executors[executor as usize];
-        state.phase = phase;
-        state.hold = hold;
-        state.then = then;
-        state.asked = context.now;
-        let channel = &mut self.channels[state.channel as usize];
-        if hold == Ns::ZERO || (channel.first_waiter == NIL && channel.busy_until <= context.now) {
-            self.grant(context, executor);
-            return;
-        }
-        state.next_waiter = NIL;
-        if channel.first_waiter == NIL {
-            channel.first_waiter = executor;
-            context.events.schedule(channel.busy_until, Event::Channel(state.channel));
-        } else {
-            self.executors[channel.last_waiter as usize].next_waiter = executor;
-        }
-        channel.last_waiter = executor;
-    }
-
-    fn next_in_line<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
-        let executor = self.channels[index as usize].first_waiter;
-        let next = self.executors[executor as usize].next_waiter;
-        self.channels[index as usize].first_waiter = next;
-        self.grant(context, executor);
-        if next != NIL {
-            context.events.schedule(self.channels[index as usize].busy_until, Event::Channel(index));
-        }
-    }
-
-    #[inline]
-    fn grant<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
-        let state = &mut self.executors[executor as usize];
-        state.channel_wait += context.now - state.asked;
-        let released = context.now + state.hold;
-        let done = released + state.then;
-        let (what, work) = match state.phase {
-            Phase::ReadArray => (Some(ArrayOperation::Read), Work::Host),
-            Phase::Program => (Some(ArrayOperation::Program), Work::Host),
-            Phase::MoveRead | Phase::ReplicaRead => (Some(ArrayOperation::Read), Work::Collection),
-            Phase::MoveProgram => (Some(ArrayOperation::Program), Work::Collection),
-            Phase::MoveCopyback => (Some(ArrayOperation::Copyback), Work::Collection),
-            Phase::Erase => (Some(ArrayOperation::Erase), Work::Collection),
-            Phase::Background => (Some(ArrayOperation::Program), Work::Background),
-            Phase::MoveOut | Phase::ReplicaOut => (None, Work::Collection),
-            Phase::Idle | Phase::ReadTransfer | Phase::Suspend => (None, Work::Host),
-        };
-        if state.hold > Ns::ZERO {
-            self.channels[state.channel as usize].busy_until = released;
-            context.observer.channel_busy(state.channel, executor, context.now, released, work);
-        }
-        if let Some(what) = what {
-            context.observer.array_busy(executor, released, done, what, state.group_planes, work);
-        }
-        state.array_from = released;
-        state.event_at = done;
-        context.events.schedule(done, Event::Executor(executor));
     }
 
     /// A read of the host came for an executor that is at work for itself: suspends that, if the scheme does such things.

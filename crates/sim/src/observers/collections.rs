@@ -262,7 +262,7 @@ impl Observer for CollectionMetrics {
     }
 
     #[inline]
-    fn issue(&mut self, now: Ns, _slot: Slot, _request: &QueuedRequest, _overtakes: bool) {
+    fn issue(&mut self, now: Ns, _slot: Slot, _request: &QueuedRequest) {
         self.pass_time(now);
         self.waiting -= 1;
     }

@@ -213,7 +213,7 @@ impl Observer for Invariants {
         });
     }
 
-    fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest, _overtakes: bool) {
+    fn issue(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         self.pass_time(now);
         let floors: Vec<Option<Ns>> = (0..u64::from(request.pages.count))
             .map(|page| self.superseded.get(&((request.pages.first + page) as u32)).copied())
@@ -505,10 +505,10 @@ mod tests {
         let (write, read) = (request(0, Direction::Write), request(1, Direction::Read));
         invariants.enter(Ns(0), Slot(0), &write);
         invariants.enter(Ns(0), Slot(1), &read);
-        invariants.issue(Ns(0), Slot(0), &write, false);
+        invariants.issue(Ns(0), Slot(0), &write);
         invariants.page_program(Ns(0), Origin::Host(Slot(0)), Lpn(0), Ppn(0));
         invariants.complete(Slot(0), &completion(0, Direction::Write, 0, 10));
-        invariants.issue(Ns(20), Slot(1), &read, false);
+        invariants.issue(Ns(20), Slot(1), &read);
         invariants.page_read(Ns(20), Slot(1), Lpn(0), from, false);
         invariants.complete(Slot(1), &completion(1, Direction::Read, 20, 30));
         invariants

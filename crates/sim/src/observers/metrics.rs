@@ -388,7 +388,7 @@ impl Observer for MetricsObserver {
     }
 
     #[inline]
-    fn issue(&mut self, _now: Ns, _slot: Slot, request: &QueuedRequest, _overtakes: bool) {
+    fn issue(&mut self, _now: Ns, _slot: Slot, request: &QueuedRequest) {
         let direction = request.request.direction;
         self.direction_switches += u64::from(self.last_issued.is_some_and(|last| last != direction));
         self.last_issued = Some(direction);

@@ -138,8 +138,8 @@ pub trait Observer {
     fn enter(&mut self, _now: Ns, _slot: Slot, _request: &QueuedRequest) {}
     /// A request was merged into the waiting one in `slot`, which grew.
     fn merge(&mut self, _now: Ns, _slot: Slot, _sequence: u64, _request: &Request) {}
-    /// A request was issued to the device; `overtakes` when it is a read and a write that came before it still waits.
-    fn issue(&mut self, _now: Ns, _slot: Slot, _request: &QueuedRequest, _overtakes: bool) {}
+    /// A request was issued to the device.
+    fn issue(&mut self, _now: Ns, _slot: Slot, _request: &QueuedRequest) {}
     /// The waiting request in `other`, with all that was merged into it, became part of the one in `into`.
     fn join(&mut self, _now: Ns, _into: Slot, _other: Slot) {}
 
@@ -233,7 +233,7 @@ forward! {
     fn enter(now: Ns, slot: Slot, request: &QueuedRequest);
     fn merge(now: Ns, slot: Slot, sequence: u64, request: &Request);
     fn join(now: Ns, into: Slot, other: Slot);
-    fn issue(now: Ns, slot: Slot, request: &QueuedRequest, overtakes: bool);
+    fn issue(now: Ns, slot: Slot, request: &QueuedRequest);
     fn complete(slot: Slot, completion: &Completion);
     fn page_read(now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool);
     fn page_program(now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn);

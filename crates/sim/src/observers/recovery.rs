@@ -178,7 +178,7 @@ impl Observer for Recovery {
         self.required = self.required.max(lpn.0 + 1);
     }
 
-    fn issue(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest, _overtakes: bool) {
+    fn issue(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest) {
         if self.writes.len() <= slot.index() {
             self.writes.resize(slot.index() + 1, None);
         }
