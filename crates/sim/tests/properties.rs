@@ -65,6 +65,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
             (profile.collection.ahead, profile.collection.streams) = (0.2, StreamRule::All);
         }
         profile.timing.whole_page_reads = switches.4;
+        profile.timing.variation = if switches.5 { 0.2 } else { 0.0 };
         if let Some((link, processor, regions, write_buffer, read_ahead)) = controller
             && names.2 != "blocking"
         {

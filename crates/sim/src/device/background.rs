@@ -144,7 +144,7 @@ impl Device {
         state.background = Some(BackgroundWrite { lpn, to, from });
         state.group_planes = 1;
         let hold = Ns(self.timing.command_ns) + self.page_transfer;
-        let program = self.timing.program_ns.of_page(self.planes.offset_of(to).1);
+        let program = self.variation.of(self.timing.program_ns.of_page(self.planes.offset_of(to).1));
         self.note_space_used(executor, plane);
         self.ask_channel(context, executor, Phase::Background, hold, program);
     }

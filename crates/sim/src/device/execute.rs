@@ -440,7 +440,7 @@ impl Device {
             index = transaction.next;
         }
         let command = Ns(self.timing.command_ns * u64::from(planes));
-        let array = self.timing.read_ns.of_page(offset.1);
+        let array = self.variation.of(self.timing.read_ns.of_page(offset.1));
         self.ask_channel(context, executor, Phase::ReadArray, command, array);
         Ok(())
     }
@@ -538,7 +538,7 @@ impl Device {
         }
         // The planes' registers are loaded back to back: a controller does not let go of the channel in between.
         let hold = Ns((self.timing.command_ns + self.page_transfer.0) * u64::from(planes));
-        let program = self.timing.program_ns.of_page(offset.1);
+        let program = self.variation.of(self.timing.program_ns.of_page(offset.1));
         self.ask_channel(context, executor, Phase::Program, hold, program);
         Ok(())
     }

@@ -18,6 +18,7 @@
 //! | `write_back.rs` | host writes on their way into the write buffer, and its pages on their way to flash |
 //! | `load.rs` | how much each unit has to do |
 //! | `transaction.rs` | storage of transactions |
+//! | `variation.rs` | how long an array operation takes |
 
 mod background;
 mod buffered;
@@ -29,6 +30,7 @@ mod meetings;
 mod power;
 mod read_ahead;
 mod transaction;
+mod variation;
 mod write_back;
 
 use crate::alloc::{self, Allocation, PlaneView};
@@ -50,6 +52,7 @@ use planewise_model::location::PageRange;
 use planewise_model::profile::{AdvancedCommands, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use transaction::{Kind, Transaction, Transactions};
+use variation::Variation;
 
 /// What every step of the device needs from outside.
 pub(crate) struct Context<'a, O> {
@@ -69,6 +72,7 @@ pub(crate) struct Progress {
 pub(crate) struct Device {
     geometry: Geometry,
     timing: Timing,
+    variation: Variation,
     page_transfer: Ns,
     advanced: AdvancedCommands,
     read_modify_write: bool,
@@ -174,6 +178,7 @@ impl Device {
             geometry,
             page_transfer: profile.timing.transfer(geometry.page_bytes),
             timing: profile.timing.clone(),
+            variation: Variation::new(profile.timing.variation, seed),
             advanced,
             read_modify_write: profile.translation.read_modify_write,
             sectors_per_page: geometry.sectors_per_page(),

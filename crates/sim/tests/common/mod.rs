@@ -35,6 +35,7 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             erase_ns: 3_000_000,
             transfer_ps_per_byte: 10_000,
             whole_page_reads: false,
+            variation: 0.0,
         },
         advanced_commands: AdvancedCommands {
             die_interleave: true,
