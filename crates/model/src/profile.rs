@@ -136,6 +136,14 @@ pub struct AdvancedCommands {
     pub copyback: bool,
     /// Copyback only between pages whose offsets have the same parity (an even page stays on an even page).
     pub copyback_same_parity: bool,
+    /// Read cache: planes have a cache register beside the data register, and the array reads the next page while the last one is
+    /// transferred out (ONFI 31h; Chen et al. 2016, section 6.2). Off where a profile does not name it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cache_read: bool,
+    /// Program cache: the next page is transferred into the cache register while the array programs the last one (ONFI 15h). Off where a
+    /// profile does not name it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cache_program: bool,
 }
 
 impl AdvancedCommands {
@@ -146,6 +154,8 @@ impl AdvancedCommands {
         multi_plane_same_block: false,
         copyback: false,
         copyback_same_parity: false,
+        cache_read: false,
+        cache_program: false,
     };
 }
 

@@ -35,6 +35,7 @@ impl Device {
     fn is_idle(&self, executor: u32) -> bool {
         let state = &self.executors[executor as usize];
         state.phase == Phase::Idle
+            && !(self.pipelines && self.register_is_in_use(executor))
             && state.suspended.is_none()
             && state.collection.is_none()
             && !state.wants_collection
@@ -54,7 +55,7 @@ impl Device {
 
     /// Chips that work ahead of need at a time: few enough that who comes next finds most of them free.
     fn most_ahead(&self) -> u32 {
-        (self.executors.len() as u32 / 8).max(1)
+        (self.executor_count / 8).max(1)
     }
 
     /// Replicas go to any idle chip but that of the page itself.
@@ -106,7 +107,7 @@ impl Device {
 
     /// The plane with most free pages of the next idle chip that can take a page.
     fn idle_plane_apart_from(&mut self, home: u32) -> Option<u32> {
-        let executors = self.executors.len() as u32;
+        let executors = self.executor_count;
         let most = self.planes.most_valid();
         for step in 0..executors {
             let executor = (self.next_idle + step) % executors;

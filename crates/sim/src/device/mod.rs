@@ -122,7 +122,11 @@ pub(crate) struct Device {
     /// When the last traditional collection would have ended, had all collections been such.
     released_until: Ns,
     flash_scheduler: &'static flash_sched::Policy,
+    /// With cache registers, those of all executors behind them.
     executors: Vec<Executor>,
+    executor_count: u32,
+    /// Whether there are cache registers.
+    pipelines: bool,
     channels: Vec<Channel>,
     transactions: Transactions,
     progress: Vec<Progress>,
@@ -169,6 +173,7 @@ impl Device {
         let mapping = condition::construct(condition, &geometry, user_pages, spread, &mut planes, seed)?;
         let executors = if advanced.die_interleave { geometry.dies() } else { geometry.chips() };
         let per_channel = executors / geometry.channels;
+        let pipelines = advanced.cache_read || advanced.cache_program;
         let static_allocation = allocation.is_static();
         let buffer_pages = if collector.buffers() { profile.collection.buffer_pages } else { 0 };
         let replica_pages = if collector.keeps_replicas() { profile.collection.replica_pages } else { 0 };
@@ -212,7 +217,11 @@ impl Device {
             released_until: Ns::ZERO,
             collector,
             flash_scheduler,
-            executors: (0..executors).map(|index| Executor::new(index / per_channel)).collect(),
+            executors: (0..if pipelines { 2 * executors } else { executors })
+                .map(|index| Executor::new(index % executors / per_channel))
+                .collect(),
+            executor_count: executors,
+            pipelines,
             channels: vec![Channel::FREE; geometry.channels as usize],
             transactions: Transactions::with_capacity(queue_length as usize * 8),
             progress: vec![Progress::default(); queue_length as usize],
@@ -243,7 +252,7 @@ impl Device {
     }
 
     pub(crate) fn executors(&self) -> u32 {
-        self.executors.len() as u32
+        self.executor_count
     }
 
     pub(crate) fn user_pages(&self) -> u32 {

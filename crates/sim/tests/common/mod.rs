@@ -43,6 +43,8 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             multi_plane_same_block: false,
             copyback: false,
             copyback_same_parity: false,
+            cache_read: false,
+            cache_program: false,
         },
         translation: Translation {
             over_provisioning: 0.10,
