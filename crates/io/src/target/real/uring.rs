@@ -270,6 +270,9 @@ impl Drop for Uring {
     fn drop(&mut self) {
         // The kernel may still move data for what is under way: such memory is never given back.
         if self.in_flight == 0 {
+            // A ring is taken apart later, in the background: what it holds would keep the device from being opened again until then.
+            let _ = self.ring.submitter().unregister_files();
+            let _ = self.ring.submitter().unregister_buffers();
             // SAFETY: dropped once, here, the ring first.
             unsafe {
                 ManuallyDrop::drop(&mut self.ring);
