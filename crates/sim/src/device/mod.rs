@@ -241,10 +241,6 @@ impl Device {
         self.executors.len() as u32
     }
 
-    pub(crate) fn user_pages(&self) -> u32 {
-        self.user_pages
-    }
-
     pub(crate) fn wear(&self) -> (u32, u32) {
         self.planes.wear()
     }
