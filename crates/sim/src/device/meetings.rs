@@ -246,6 +246,7 @@ mod tests {
             run_page_ns: 0,
             update_ns: 0,
             turn_ns: 0,
+            drains_to_turn: false,
             scan_ns: 0,
             scan_entries: 0,
         };
