@@ -255,10 +255,6 @@ impl Device {
         self.executor_count
     }
 
-    pub(crate) fn user_pages(&self) -> u32 {
-        self.user_pages
-    }
-
     pub(crate) fn wear(&self) -> (u32, u32) {
         self.planes.wear()
     }
