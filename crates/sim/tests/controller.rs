@@ -170,7 +170,7 @@ fn impossible_controllers_are_refused_by_key() {
 }
 
 fn write_buffer(pages: u32, watermark: f64, run_pages: u32, in_flight_pages: u32) -> Option<WriteBuffer> {
-    Some(WriteBuffer { pages, watermark, run_pages, in_flight_pages })
+    Some(WriteBuffer { pages, watermark, run_pages, entry_order: false, in_flight_pages })
 }
 
 fn read_ahead(

@@ -73,7 +73,7 @@ fn drains() -> RunConfig {
         scan_entries: 0,
     });
     config.profile.write_buffer =
-        Some(WriteBuffer { pages: 64, watermark: 0.9, run_pages: 4, in_flight_pages: 8 });
+        Some(WriteBuffer { pages: 64, watermark: 0.9, run_pages: 4, entry_order: false, in_flight_pages: 8 });
     config
 }
 

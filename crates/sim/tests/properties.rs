@@ -89,7 +89,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
             });
             profile.regions = regions.map(|operations| Regions { mib: 1, operations });
             profile.write_buffer = write_buffer.map(|(pages, watermark, run_pages, in_flight_pages)| {
-                WriteBuffer { pages, watermark, run_pages, in_flight_pages }
+                WriteBuffer { pages, watermark, run_pages, entry_order: registers.1, in_flight_pages }
             });
             profile.read_ahead =
                 read_ahead.map(|(streams, trigger, window_pages, dropped_by_writes)| ReadAhead {

@@ -10,7 +10,7 @@ const LONGEST_NS: u64 = 1_000_000_000;
 
 /// The link between host and device: one command or one request's data at a time, first come, first served; in either way at a time where
 /// it is full duplex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Payload rate in 10^6 bytes a second, 1 to 1000000: what is left of the line rate after coding and frames.
@@ -34,7 +34,7 @@ fn is_zero(time: &u64) -> bool {
 }
 
 /// The controller's processor: one, working off its tasks first come, first served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
     /// Time for each command of the host: decoding, tags, host buffers, ns, 0 to a second.
@@ -72,7 +72,7 @@ pub struct Regions {
 }
 
 /// The buffer that host writes go to, protected by a capacitor: a write is complete when its pages are in it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBuffer {
     /// Pages that it holds, at least 1.
@@ -81,9 +81,14 @@ pub struct WriteBuffer {
     /// Share of its pages that wait to be written back above which write-back begins, 0 to below 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub watermark: f64,
-    /// Pages that are written back together, at least 1: those of the aligned group of so many consecutive pages that the oldest is in.
+    /// Pages that are written back together, at least 1: those of the aligned group of so many consecutive pages that the oldest is in or,
+    /// with `entry_order`, the oldest so many.
     #[schemars(range(min = 1))]
     pub run_pages: u32,
+    /// Pages go back in the order in which they came in, whatever their addresses: firmware that maps by the order of writes (Chen et
+    /// al. 2016, section 5.4). Off where a profile does not name it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub entry_order: bool,
     /// Pages on their way back to flash below which the next run begins, at least 1. A run goes as a whole: up to a run less one page more
     /// can be on their way.
     #[schemars(range(min = 1))]
