@@ -3,8 +3,8 @@
 use crate::alloc::region;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, Merging};
-use crate::host_sched::{self, HostKnowledge, HostScheduler, TunableValues};
+use crate::host::{CommandQueue, HostStack, Merging, StackConfig};
+use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
 use planewise_model::profile::{AdvancedCommands, Profile};
@@ -139,28 +139,16 @@ impl RunConfig {
                 problem.split_once("; allowed: ").unwrap_or((&problem, "see the profile's schema"));
             SimError::Option { key: key.into(), found: found.replace("found ", ""), allowed: allowed.into() }
         })?;
-        let out_of_range = |key: &str, found: u32, allowed: &str| SimError::Option {
-            key: key.into(),
-            found: found.to_string(),
-            allowed: allowed.into(),
-        };
-        if !(1..=4096).contains(&self.queue_length) {
-            return Err(out_of_range("queue", self.queue_length, "1 to 4096"));
-        }
         if let Some(units) = self.told_units
             && !(1..=65_536).contains(&units)
         {
-            return Err(out_of_range("units", units, "1 to 65536"));
-        }
-        if !(1..=1 << 20).contains(&self.max_sectors_kb) {
-            return Err(out_of_range("max-sectors-kb", self.max_sectors_kb, "1 to 1048576"));
+            return Err(SimError::Option {
+                key: "units".into(),
+                found: units.to_string(),
+                allowed: "1 to 65536".into(),
+            });
         }
         let command_queue: CommandQueue = profile.interface.command_queue.parse()?;
-        let scheduler = host_sched::find(&self.scheduler)?;
-        let mut tunables = TunableValues::defaults(scheduler.tunables);
-        for (name, value) in &self.tunables {
-            tunables.set(scheduler.name, scheduler.tunables, name, value)?;
-        }
         let advanced = match (self.advanced, self.level, command_queue) {
             (AdvancedUse::Off, ..) | (AdvancedUse::Auto, UnitLevel::Chip, CommandQueue::Blocking) => {
                 AdvancedCommands {
@@ -171,19 +159,25 @@ impl RunConfig {
             }
             _ => profile.advanced_commands,
         };
-        let true_units = units(&profile, self.level)?;
+        let conflict_units = units(&profile, self.level)?;
         let knowledge = HostKnowledge {
             queue_length: self.queue_length,
-            units: self.told_units.map_or_else(|| true_units.clone(), UnitMap::modulo),
+            units: self.told_units.map_or_else(|| conflict_units.clone(), UnitMap::modulo),
             writes_stay: profile.translation.allocation.parse::<AllocationOrder>().is_ok(),
             page_bytes: profile.geometry.page_bytes,
             capacity_sectors: u64::from(profile.user_pages())
                 * u64::from(profile.geometry.sectors_per_page()),
         };
-        // Built here, so that a tunable that does not go with the device is known before anything runs.
-        let host_scheduler = (scheduler.build)(&knowledge, &tunables)?;
-        let scheduler = (scheduler.name, host_scheduler);
-        Ok(Resolved { profile, command_queue, scheduler, tunables, advanced, true_units })
+        let stack = StackConfig {
+            scheduler: self.scheduler.clone(),
+            tunables: self.tunables.clone(),
+            knowledge,
+            conflict_units,
+            merging: self.merging,
+            max_sectors_kb: self.max_sectors_kb,
+            command_queue,
+        };
+        Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })
     }
 
     /// The scheduler's tunables with their values.
@@ -217,9 +211,7 @@ fn units(profile: &Profile, level: UnitLevel) -> Result<UnitMap, SimError> {
 /// A configuration with every name looked up.
 pub(crate) struct Resolved {
     pub(crate) profile: Profile,
-    pub(crate) command_queue: CommandQueue,
-    pub(crate) scheduler: (&'static str, Box<dyn HostScheduler>),
+    pub(crate) stack: HostStack,
     pub(crate) tunables: TunableValues,
     pub(crate) advanced: AdvancedCommands,
-    pub(crate) true_units: UnitMap,
 }

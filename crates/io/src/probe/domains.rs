@@ -6,7 +6,7 @@
 //!
 //! * *staggered* pairs of single blocks: the second waits when both are on one unit (a package, or a die that works on its own), and
 //!   planes cannot serve the two together, as the first has begun;
-//! * *simultaneous* pairs of whole chunks on different units: the second is late when both share a domain (a channel).
+//! * *simultaneous* reads of a whole chunk and a block on different units: the block is late when both share a domain (a channel).
 
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
@@ -20,6 +20,11 @@ use serde::{Deserialize, Serialize};
 
 /// Most units that are looked for.
 const MOST_UNITS: u64 = 512;
+/// By how much the second of two reads is later: enough for the first to have begun, and less than any array read, after which a slow
+/// transfer would hold up the second's command whatever it is for.
+const STAGGER: Ns = Ns::from_micros(2);
+/// As good as at once, but in order: the first is to be first on the bus.
+const AT_ONCE: Ns = Ns(300);
 /// Pairs measured in one round.
 const ROUND: usize = 4096;
 /// By how much the best relation must be likelier than the next, as a logarithm: e^12 is 160,000 to 1.
@@ -97,7 +102,7 @@ pub fn find(instrument: &mut Instrument<'_>, chunks: Chunks, rounds: usize) -> R
     let mut pairs = Vec::new();
     let mut fits = Vec::new();
     for round in 1..=rounds {
-        staggered_pairs(instrument, chunks, alone[0], &mut pairs)?;
+        staggered_pairs(instrument, chunks, alone[0], None, &mut pairs)?;
         fits = search(&pairs, MOST_UNITS);
         if fits.first().is_some_and(|best| best.shared >= 32 && margin(&fits) > 4.0 * MARGIN) {
             break;
@@ -116,14 +121,14 @@ pub fn find(instrument: &mut Instrument<'_>, chunks: Chunks, rounds: usize) -> R
     };
     let certain = margin(&fits);
     let statistic = format!(
-        "{} pairs; those on one unit take {:.1} us, others {:.1} us; likelier than the next best by e^{certain:.0}; {:.0} % of the pairs on one unit are not slow, {:.0} % as many others are",
+        "{} pairs; those that share take {:.1} us, others {:.1} us; likelier than the next best by e^{certain:.0}; {:.0} % of the pairs that share are not slow, {:.0} % as many others are",
         pairs.len(),
         best.means[1] / 1e3,
         best.means[0] / 1e3,
         best.wrong[0] * 100.0,
         best.wrong[1] * 100.0
     );
-    let is_clear = certain > MARGIN && best.shared >= 12 && best.wrong[0] < 0.15 && best.wrong[1] < 0.25;
+    let is_clear = certain > MARGIN && best.shared >= 12 && best.wrong[0] < 0.3 && best.wrong[1] < 0.25;
     if !is_clear {
         return Ok(Domains::unknown(
             alone,
@@ -131,21 +136,80 @@ pub fn find(instrument: &mut Instrument<'_>, chunks: Chunks, rounds: usize) -> R
             "the best relation does not explain the slow pairs well enough",
         ));
     }
-    let relation = best.relation;
-    let units = Finding::of(
-        relation.units(),
-        1.0 - (-certain).exp(),
-        statistic,
-        format!("chunks share a unit when they are {} apart", described(relation)),
-    );
+    let sure = 1.0 - (-certain).exp();
     let mut domains = Domains {
-        unit: Some(relation),
-        units,
         unit_contrast: best.means[1] - best.means[0],
         ..Domains::unknown(alone, String::new(), "")
     };
+    if let Some(finer) = refine(instrument, chunks, rounds, alone[0], best.relation, &pairs)? {
+        // Slow transfers make all of a domain slow; the units in it are slower still.
+        let unit = finer.relation;
+        domains.unit = Some(unit);
+        domains.domain = Some((best.relation.skipped, best.relation.units()));
+        domains.domain_contrast = domains.unit_contrast;
+        domains.unit_contrast = finer.means[1] - best.means[0];
+        let also = format!(
+            "{statistic}; of those, the ones on one unit take {:.1} us, others {:.1} us",
+            finer.means[1] / 1e3,
+            finer.means[0] / 1e3
+        );
+        let reason = "chunks of one domain share a bus";
+        domains.degree = Finding::of(best.relation.units(), sure, statistic, reason);
+        domains.units = Finding::of(unit.units(), sure, also.clone(), described(unit));
+        domains.sub_domains = Finding::of(
+            unit.units() / best.relation.units(),
+            sure,
+            also,
+            "units of the device over its domains",
+        );
+        return Ok(domains);
+    }
+    let relation = best.relation;
+    domains.unit = Some(relation);
+    domains.units = Finding::of(relation.units(), sure, statistic, described(relation));
     find_domains(instrument, chunks, rounds, &mut domains, relation)?;
     Ok(domains)
+}
+
+/// Whether pairs that share by `relation` fall into two classes themselves: then it was the domains, and the finer relation is that of units.
+fn refine(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    rounds: usize,
+    alone: f64,
+    relation: Relation,
+    random: &[Pair],
+) -> Result<Option<Fit>, ProbeError> {
+    if relation.outer > 1 {
+        // A domain is one digit.
+        return Ok(None);
+    }
+    let mut pairs = Vec::new();
+    for _ in 0..rounds.min(3) {
+        staggered_pairs(instrument, chunks, alone, Some(relation), &mut pairs)?;
+        // On these pairs, what compares only the further digits says the same as what compares all.
+        let implies = |finer: Relation| {
+            random
+                .iter()
+                .all(|pair| !finer.holds(pair.one, pair.other) || relation.holds(pair.one, pair.other))
+        };
+        let fits: Vec<Fit> = search(&pairs, MOST_UNITS)
+            .into_iter()
+            .filter(|fit| {
+                let units = fit.relation.units();
+                units > relation.units() && units.is_multiple_of(relation.units()) && implies(fit.relation)
+            })
+            .collect();
+        if let Some(best) = fits.first()
+            && margin(&fits) > 2.0 * MARGIN
+            && best.shared >= 12
+            && best.wrong[0] < 0.3
+            && best.wrong[1] < 0.25
+        {
+            return Ok(Some(*best));
+        }
+    }
+    Ok(None)
 }
 
 fn described(relation: Relation) -> String {
@@ -173,28 +237,47 @@ fn latency_alone(instrument: &mut Instrument<'_>, chunks: Chunks, sectors: u64) 
     Ok(median(&mut latencies))
 }
 
-/// Measures a round of pairs of blocks, the second a little after the first: what is kept is how long the second took.
+/// Draws two different chunks whose numbers are as wanted; none when that seems impossible.
+fn draw_pair(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    wanted: impl Fn(u64, u64) -> bool,
+) -> Option<(u64, u64)> {
+    let count = chunks.count();
+    let first = instrument.rng.random_range(0..count);
+    (0..4096).find_map(|_| {
+        let second = instrument.rng.random_range(0..count);
+        (first != second && wanted(chunks.at(first).1, chunks.at(second).1)).then_some((first, second))
+    })
+}
+
+/// Measures a round of pairs of blocks, the second a little after the first: what is kept is how long the second took. Only pairs that
+/// share by `within`, if there is one.
 fn staggered_pairs(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     alone: f64,
+    within: Option<Relation>,
     pairs: &mut Vec<Pair>,
 ) -> Result<(), ProbeError> {
     let block = instrument.block_sectors();
-    let stagger = Ns((alone / 8.0) as u64);
     for _ in 0..ROUND {
-        let [first, second] = [(); 2].map(|()| instrument.rng.random_range(0..chunks.count()));
-        if first == second {
-            continue;
-        }
+        let wanted = |one, other| within.is_none_or(|relation| relation.holds(one, other));
+        let Some((first, second)) = draw_pair(instrument, chunks, wanted) else { continue };
         // The one at the higher address first: no drive takes that for a sequential stream.
         let ((from, one), (to, other)) = (chunks.at(first.max(second)), chunks.at(first.min(second)));
-        let group = [(Operation::read(from, block), Ns::ZERO), (Operation::read(to, block), stagger)];
+        let mut own_first = 0.0;
+        if within.is_some() {
+            // Among slow pairs, what differs is an array read; pages that take different times to read would hide that.
+            own_first = instrument.single(Operation::read(from, block))?.0 as f64;
+        }
+        let group = [(Operation::read(from, block), Ns::ZERO), (Operation::read(to, block), STAGGER)];
         let ends = instrument.group(group)?;
-        let time = ends[1].saturating_sub(stagger).0 as f64;
-        // What a cache served says nothing of the flash.
-        if time > 0.5 * alone {
-            pairs.push(Pair { one, other, time: time.min(4.0 * alone) });
+        let time = ends[1].saturating_sub(STAGGER).0 as f64;
+        // What a cache served says nothing of the flash, and a second read that overtook the first nothing of who waits.
+        let is_behind = within.is_none() || ends[1] > ends[0];
+        if time > 0.5 * alone && is_behind {
+            pairs.push(Pair { one, other, time: time.min(4.0 * alone) - own_first });
         }
     }
     Ok(())
@@ -244,64 +327,59 @@ fn find_domains(
 ) -> Result<(), ProbeError> {
     let digits = Digit::within(relation);
     let units = relation.units();
-    let transfer = domains.alone[1] - domains.alone[0];
-    let mut pairs: Vec<Pair> = Vec::new();
+    let mut buses = [chunks.sectors as u32, instrument.block_sectors()].map(|first| SharedBus {
+        first,
+        pairs: Vec::new(),
+        behind: Vec::new(),
+    });
+    let transfer = transfer(instrument, chunks, relation)?;
     let mut statistic = String::new();
     for _ in 0..rounds {
-        for round in 0..ROUND {
-            simultaneous_pair(instrument, chunks, relation, &digits, round, domains.alone[1], &mut pairs)?;
-        }
-        let mut fits: Vec<(Digit, Fit, f64)> = digits
-            .iter()
-            .filter_map(|&digit| {
-                let fit = fit(&pairs, relation, |one, other| digit.holds(one, other))?;
-                Some((digit, fit, contrast(&pairs, digit)))
-            })
-            .collect();
-        fits.sort_by(|one, other| other.1.evidence.total_cmp(&one.1.evidence));
-        let next = fits.get(1).map_or(0.0, |next| next.1.evidence);
-        if let Some(&(digit, best, z)) = fits.first() {
-            let margin = best.evidence - next;
-            statistic = format!(
-                "{} pairs of chunks on different units; those of one domain take {:.2} us longer than others ({z:.0} standard errors); likelier than the next best by e^{margin:.0}",
-                pairs.len(),
-                (best.means[1] - best.means[0]) / 1e3
-            );
-            if z > 7.0 && margin > MARGIN {
-                let sure = (1.0 - (-margin).exp()).min(confidence(z));
-                domains.domain = Some((digit.stride, digit.degree));
-                domains.domain_contrast = best.means[1] - best.means[0];
-                domains.degree =
-                    Finding::of(digit.degree, sure, statistic.clone(), "chunks of one domain share a bus");
-                domains.sub_domains = Finding::of(
-                    units / digit.degree,
-                    sure,
-                    statistic,
-                    "units of the device over its domains",
+        let mut bound = 0.0f64;
+        for bus in &mut buses {
+            bus.measure(instrument, chunks, relation, &digits, domains.alone[0])?;
+            let mut fits: Vec<(Digit, Fit, f64)> = digits
+                .iter()
+                .filter_map(|&digit| {
+                    let fit = fit(&bus.pairs, relation, |one, other| digit.holds(one, other))?;
+                    Some((digit, fit, contrast(&bus.pairs, digit)))
+                })
+                .collect();
+            fits.sort_by(|one, other| other.1.evidence.total_cmp(&one.1.evidence));
+            let next = fits.get(1).map_or(0.0, |next| next.1.evidence);
+            if let Some(&(digit, best, z)) = fits.first() {
+                let margin = best.evidence - next;
+                statistic = format!(
+                    "{} pairs on different units; the second takes {:.2} us longer when both are in one domain ({z:.0} standard errors); likelier than the next best by e^{margin:.0}",
+                    bus.pairs.len(),
+                    (best.means[1] - best.means[0]) / 1e3
                 );
-                return Ok(());
+                if z > 7.0 && margin > MARGIN {
+                    let sure = (1.0 - (-margin).exp()).min(confidence(z));
+                    domains.domain = Some((digit.stride, digit.degree));
+                    domains.domain_contrast = best.means[1] - best.means[0];
+                    let reason = "chunks of one domain share a bus";
+                    domains.degree = Finding::of(digit.degree, sure, statistic.clone(), reason);
+                    let reason = "units of the device over its domains";
+                    domains.sub_domains = Finding::of(units / digit.degree, sure, statistic, reason);
+                    return Ok(());
+                }
             }
+            bound = digits.iter().map(|&digit| upper_bound(&bus.pairs, digit)).fold(bound, f64::max);
         }
-        // No two units share anything when even the largest effect that the measurements allow is too small to be a transfer.
-        let bound = digits.iter().map(|&digit| upper_bound(&pairs, digit)).fold(0.0, f64::max);
-        let least =
-            if transfer > 0.01 * domains.alone[0] { 0.08 * transfer } else { 0.002 * domains.alone[1] };
-        if bound < least {
+        // No two units share anything when even the largest effect that the measurements allow is too small to be a transfer, and
+        // the controller does not keep the two so far apart that they cannot meet.
+        let least = transfer.max((chunks.sectors * SECTOR_BYTES) as f64 * FASTEST_BUS);
+        let behind = median(&mut buses[1].behind);
+        if bound < SEEN * least && behind < 0.5 * least && relation.outer == 1 {
             let statistic = format!(
-                "{} pairs of chunks on different units; no two of them share more than {bound:.0} ns of {:.1} us",
-                pairs.len(),
-                domains.alone[1] / 1e3
+                "{} pairs on different units; no two of them share more than {bound:.0} ns of a transfer",
+                buses[0].pairs.len()
             );
+            let reason = "no two units share a bus";
             domains.domain = Some((relation.skipped, units));
-            domains.degree = Finding::of(units, 0.999, statistic.clone(), "no two units share a bus");
-            domains.sub_domains = Finding::of(1, 0.999, statistic, "no two units share a bus");
-            if relation.outer > 1 {
-                // Digits of one level are not torn apart by others.
-                domains.domain = None;
-                let reason = "units make two digits of the address, but none of them shares a bus";
-                domains.degree = Finding::undetermined(domains.degree.statistic.clone(), reason);
-                domains.sub_domains = Finding::undetermined(domains.degree.statistic.clone(), reason);
-            }
+            domains.degree = Finding::of(units, 0.999, statistic.clone(), reason);
+            domains.sub_domains = Finding::of(1, 0.999, statistic, reason);
             return Ok(());
         }
     }
@@ -311,43 +389,81 @@ fn find_domains(
     Ok(())
 }
 
-/// Reads two chunks of different units at once; every second pair is drawn so that one of the possible digits is equal.
-fn simultaneous_pair(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    relation: Relation,
-    digits: &[Digit],
-    round: usize,
-    alone: f64,
-    pairs: &mut Vec<Pair>,
-) -> Result<(), ProbeError> {
-    let count = chunks.count();
-    let wanted = if digits.is_empty() || round.is_multiple_of(2) {
-        None
-    } else {
-        Some(digits[round / 2 % digits.len()])
-    };
-    let first = instrument.rng.random_range(0..count);
-    let mut second = first;
-    for _ in 0..256 {
-        second = instrument.rng.random_range(0..count);
-        let (one, other) = (chunks.at(first).1, chunks.at(second).1);
-        if !relation.holds(one, other) && wanted.is_none_or(|digit| digit.holds(one, other)) {
-            break;
+/// How much longer a unit is held by a read of a whole chunk than by one of a block, ns: a transfer over its bus, unless whole pages are always
+/// moved. Seen by a read behind it, which the link to the host does not delay.
+fn transfer(instrument: &mut Instrument<'_>, chunks: Chunks, relation: Relation) -> Result<f64, ProbeError> {
+    let block = instrument.block_sectors();
+    let mut held = [Moments::default(); 2];
+    for _ in 0..128 {
+        let wanted = |one, other| relation.holds(one, other);
+        let Some((first, second)) = draw_pair(instrument, chunks, wanted) else { continue };
+        let (from, to) = (chunks.at(first.max(second)).0, chunks.at(first.min(second)).0);
+        for (first, held) in [chunks.sectors as u32, block].into_iter().zip(&mut held) {
+            let group = [(Operation::read(from, first), Ns::ZERO), (Operation::read(to, block), STAGGER)];
+            held.add(instrument.group(group)?[1].0 as f64);
         }
     }
-    let ((from, one), (to, other)) = (chunks.at(first.max(second)), chunks.at(first.min(second)));
-    if relation.holds(one, other) {
-        return Ok(());
+    let error = (held[0].error().powi(2) + held[1].error().powi(2)).sqrt();
+    Ok((held[0].mean() - held[1].mean() - 3.0 * error).max(0.0))
+}
+
+/// Time per byte of the fastest bus to expect, ns: 4 GB/s, more than flash interfaces of the mid-2020s have.
+const FASTEST_BUS: f64 = 0.25;
+/// Share of a transfer by which a second read is late at least, on the average over pairs, when the two meet on a bus.
+const SEEN: f64 = 0.2;
+
+/// Pairs of reads on different units, to see who shares a bus: a first one of some size, and a block at the same time. The block waits while
+/// the first is on the bus of both, but not for the link to the host, which the first reaches later.
+///
+/// The first is a whole chunk, as its transfer is the longest; or a block, as there are drives that move whole pages over the bus whatever is
+/// asked for, and then a chunk would only occupy the link longer.
+struct SharedBus {
+    first: u32,
+    /// How much longer the block took than alone.
+    pairs: Vec<Pair>,
+    /// By how much the second completed later than the first.
+    behind: Vec<f64>,
+}
+
+impl SharedBus {
+    fn measure(
+        &mut self,
+        instrument: &mut Instrument<'_>,
+        chunks: Chunks,
+        relation: Relation,
+        digits: &[Digit],
+        alone: f64,
+    ) -> Result<(), ProbeError> {
+        let block = instrument.block_sectors();
+        for round in 0..ROUND / 2 {
+            // Every second pair is drawn so that one of the possible digits is equal.
+            let digit = if digits.is_empty() || round.is_multiple_of(2) {
+                None
+            } else {
+                Some(digits[round / 2 % digits.len()])
+            };
+            let wanted = |one, other| {
+                !relation.holds(one, other) && digit.is_none_or(|digit: Digit| digit.holds(one, other))
+            };
+            let Some((first, second)) = draw_pair(instrument, chunks, wanted) else { continue };
+            let ((from, one), (to, other)) = (chunks.at(first.max(second)), chunks.at(first.min(second)));
+            // Pages of one die differ in how long they take to read: only two of a kind meet on the bus.
+            let own_first = instrument.single(Operation::read(from, block))?.0 as f64;
+            let own_second = instrument.single(Operation::read(to, block))?.0 as f64;
+            if (own_first - own_second).abs() > 0.08 * alone {
+                continue;
+            }
+            let group =
+                [(Operation::read(from, self.first), Ns::ZERO), (Operation::read(to, block), AT_ONCE)];
+            let ends = instrument.group(group)?;
+            let time = ends[1].saturating_sub(AT_ONCE).0 as f64;
+            if time > 0.5 * alone {
+                self.pairs.push(Pair { one, other, time: (time - own_second).min(3.0 * alone) });
+                self.behind.push(ends[1].0 as f64 - ends[0].0 as f64 - (own_second - own_first));
+            }
+        }
+        Ok(())
     }
-    let sectors = chunks.sectors as u32;
-    let ends = instrument
-        .group([(Operation::read(from, sectors), Ns::ZERO), (Operation::read(to, sectors), Ns::ZERO)])?;
-    let time = ends[0].max(ends[1]).0 as f64;
-    if time > 0.5 * alone {
-        pairs.push(Pair { one, other, time: time.min(3.0 * alone) });
-    }
-    Ok(())
 }
 
 fn classes(pairs: &[Pair], digit: Digit) -> [Moments; 2] {

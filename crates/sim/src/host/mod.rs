@@ -1,14 +1,16 @@
-//! The host's I/O queue: a bounded set of requests, waiting or outstanding.
+//! The host stack: a bounded I/O queue of requests, waiting or outstanding, with merging and a scheduler.
 
 mod conflicts;
 mod merging;
 mod queue;
+mod stack;
 
-pub(crate) use conflicts::Conflicts;
-pub(crate) use merging::Merger;
+use conflicts::Conflicts;
+use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
 pub use queue::{HostQueue, QueuedRequest, Slot};
-pub(crate) use queue::{Part, WaitingWrites};
+use queue::{Part, WaitingWrites};
+pub use stack::{DeviceWaits, HostStack, StackConfig};
 
 /// The device's interface: when it takes another command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

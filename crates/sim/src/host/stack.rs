@@ -1,0 +1,402 @@
+//! The host stack: the I/O queue with its merging, and the scheduler that decides what of it goes to the device next.
+//!
+//! It has no clock, no thread and no device. Who owns it tells it what arrives and what completes, and asks it what to issue:
+//! the simulator with a device model behind it, or a driver of a real device.
+
+use super::{
+    CommandQueue, Conflicts, Gate, HostQueue, Merger, Merging, Part, QueuedRequest, Side, Slot, WaitingWrites,
+};
+use crate::error::SimError;
+use crate::host_sched::{self, Counters, Decision, Growth, HostKnowledge, HostScheduler, TunableValues};
+use crate::observers::{Completion, Observer};
+use planewise_model::location::{PageRange, UnitMap};
+use planewise_model::{Direction, Ns, Request};
+
+/// Latest arrival, 146 years: times after it leave room for the service of billions of requests before the clock overflows.
+const LATEST_ARRIVAL: Ns = Ns(1 << 62);
+
+/// What a host stack is made of.
+#[derive(Clone, Debug)]
+pub struct StackConfig {
+    /// Host scheduler by name.
+    pub scheduler: String,
+    /// Its tunables as `(name, value)`; the others have their defaults.
+    pub tunables: Vec<(String, String)>,
+    /// What the host knows of the device, and the length of its queue (1 to 4096).
+    pub knowledge: HostKnowledge,
+    /// Units by which requests conflict: the true ones where they are known. Only counted, never scheduled by.
+    pub conflict_units: UnitMap,
+    /// Which adjacent requests become one before they are scheduled.
+    pub merging: Merging,
+    /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
+    pub max_sectors_kb: u32,
+    /// The device's interface.
+    pub command_queue: CommandQueue,
+}
+
+impl StackConfig {
+    /// The scheduler's tunables with their values.
+    ///
+    /// # Errors
+    /// The scheduler or a tunable is unknown, or a value is not allowed.
+    pub fn tunable_values(&self) -> Result<TunableValues, SimError> {
+        let scheduler = host_sched::find(&self.scheduler)?;
+        let mut values = TunableValues::defaults(scheduler.tunables);
+        for (name, value) in &self.tunables {
+            values.set(scheduler.name, scheduler.tunables, name, value)?;
+        }
+        Ok(values)
+    }
+}
+
+/// Time that the device says a request spent waiting inside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DeviceWaits {
+    /// Longest wait of one of its transactions for a die.
+    pub die: Ns,
+    /// Longest wait of one of its transactions for a channel.
+    pub channel: Ns,
+}
+
+/// A host stack.
+pub struct HostStack {
+    queue: HostQueue,
+    command_queue: CommandQueue,
+    scheduler: Box<dyn HostScheduler>,
+    scheduler_name: &'static str,
+    /// When requests are merged.
+    merger: Option<Merger>,
+    conflicts: Conflicts,
+    waiting_writes: WaitingWrites,
+    /// When the scheduler wants to be asked again.
+    wake: Ns,
+    /// A request arrived or completed: the scheduler may decide otherwise than before.
+    has_changed: bool,
+    submitted: u64,
+    last_arrival: Ns,
+    completions: Vec<Completion>,
+    keep_completions: bool,
+    page_bytes: u32,
+    capacity_sectors: u64,
+}
+
+impl HostStack {
+    /// Looks up every name and checks every value.
+    ///
+    /// # Errors
+    /// The first that is not allowed.
+    pub fn new(config: &StackConfig) -> Result<HostStack, SimError> {
+        let out_of_range = |key: &str, found: u32, allowed: &str| SimError::Option {
+            key: key.into(),
+            found: found.to_string(),
+            allowed: allowed.into(),
+        };
+        let length = config.knowledge.queue_length;
+        if !(1..=4096).contains(&length) {
+            return Err(out_of_range("queue", length, "1 to 4096"));
+        }
+        if !(1..=1 << 20).contains(&config.max_sectors_kb) {
+            return Err(out_of_range("max-sectors-kb", config.max_sectors_kb, "1 to 1048576"));
+        }
+        let scheduler = host_sched::find(&config.scheduler)?;
+        Ok(HostStack {
+            queue: HostQueue::new(length),
+            command_queue: config.command_queue,
+            // Tunables that do not go with the device are known here, before anything runs.
+            scheduler: (scheduler.build)(&config.knowledge, &config.tunable_values()?)?,
+            scheduler_name: scheduler.name,
+            merger: Merger::new(config.merging, config.max_sectors_kb * 2, length),
+            conflicts: Conflicts::new(config.conflict_units.clone()),
+            waiting_writes: WaitingWrites::default(),
+            wake: Ns::MAX,
+            has_changed: false,
+            submitted: 0,
+            last_arrival: Ns::ZERO,
+            completions: Vec::new(),
+            keep_completions: false,
+            page_bytes: config.knowledge.page_bytes,
+            capacity_sectors: config.knowledge.capacity_sectors,
+        })
+    }
+
+    /// The I/O queue.
+    #[inline]
+    pub fn queue(&self) -> &HostQueue {
+        &self.queue
+    }
+
+    /// Requests submitted so far.
+    #[inline]
+    pub fn submitted(&self) -> u64 {
+        self.submitted
+    }
+
+    /// First sector past the device's capacity.
+    pub fn capacity_sectors(&self) -> u64 {
+        self.capacity_sectors
+    }
+
+    /// The pages that a request touches.
+    #[inline]
+    pub fn pages(&self, request: &Request) -> PageRange {
+        PageRange::of(request, self.page_bytes)
+    }
+
+    /// The scheduler's name.
+    pub fn scheduler_name(&self) -> &'static str {
+        self.scheduler_name
+    }
+
+    /// The scheduler's counters.
+    pub fn scheduler_counters(&self) -> Counters {
+        self.scheduler.counters()
+    }
+
+    /// Keeps completions for [`HostStack::take_completions`] from now on.
+    pub fn keep_completions(&mut self) {
+        self.keep_completions = true;
+    }
+
+    /// Moves the completions since the last call to the end of `to`.
+    pub fn take_completions(&mut self, to: &mut Vec<Completion>) {
+        to.append(&mut self.completions);
+    }
+
+    /// When the scheduler wants to be asked though nothing arrives or completes; [`Ns::MAX`] when it does not.
+    #[inline]
+    pub fn wake(&self) -> Ns {
+        self.wake
+    }
+
+    /// Whether the scheduler is to be asked at `now`: a request arrived or completed since this was asked last, or it wants to be.
+    #[inline]
+    pub fn take_changed(&mut self, now: Ns) -> bool {
+        std::mem::take(&mut self.has_changed) | (self.wake <= now)
+    }
+
+    /// Whether the device can take a request at all, as the next one.
+    ///
+    /// # Errors
+    /// An empty request, one past the end of the device, one that arrives before its predecessor or after the end of time.
+    pub fn check(&self, request: &Request) -> Result<(), SimError> {
+        let number = self.submitted + 1;
+        if request.sectors == 0 {
+            return Err(SimError::Empty { number, start: request.start });
+        }
+        if request.end().0 > self.capacity_sectors {
+            let (start, end) = (request.start, request.end().0);
+            return Err(SimError::PastEnd { number, start, end, capacity: self.capacity_sectors });
+        }
+        if request.arrival < self.last_arrival {
+            return Err(SimError::OutOfOrder {
+                number,
+                arrival: request.arrival,
+                previous: self.last_arrival,
+            });
+        }
+        if request.arrival > LATEST_ARRIVAL {
+            return Err(SimError::TooLate { number, arrival: request.arrival, latest: LATEST_ARRIVAL });
+        }
+        Ok(())
+    }
+
+    /// Puts a request that passed [`HostStack::check`] in the I/O queue at `now`. `entered` is called with its slot and the
+    /// request itself once the observer was told, before anything else becomes of it.
+    ///
+    /// # Panics
+    /// When the queue is full.
+    #[inline]
+    pub fn enter<O: Observer>(
+        &mut self,
+        now: Ns,
+        request: &Request,
+        observer: &mut O,
+        mut entered: impl FnMut(&mut O, Slot, &QueuedRequest),
+    ) {
+        let sequence = self.submitted;
+        self.submitted += 1;
+        self.last_arrival = request.arrival;
+        self.has_changed = true;
+        let pages = self.pages(request);
+        if let Some((slot, side)) = self.mergeable(request) {
+            let conflict = self.conflicts.meets(pages);
+            let newcomer = QueuedRequest::new(now, sequence, *request, pages, conflict);
+            self.merge(slot, &newcomer);
+            observer.merge(now, slot, sequence, request);
+            entered(observer, slot, &newcomer);
+            if let Some((into, other)) = self.join_neighbour(slot, side) {
+                observer.join(now, into, other);
+            }
+            return;
+        }
+        let conflict = self.conflicts.enter(pages);
+        let queued = QueuedRequest::new(now, sequence, *request, pages, conflict);
+        let slot = self.queue.enter(queued);
+        if request.direction == Direction::Write {
+            self.waiting_writes.push(sequence, slot, &self.queue);
+        }
+        self.scheduler.insert(now, slot, &queued);
+        if let Some(merger) = &mut self.merger {
+            merger.insert(slot, request);
+        }
+        observer.enter(now, slot, &queued);
+        entered(observer, slot, &queued);
+    }
+
+    /// The waiting request that a newcomer joins, and on which side.
+    fn mergeable(&self, request: &Request) -> Option<(Slot, Side)> {
+        let merger = self.merger.as_ref()?;
+        merger.find(request, &self.queue, |slot, side| self.allows_merge(slot, side, request, None))
+    }
+
+    /// Whether the scheduler lets the waiting request in `slot` grow by `joining`.
+    fn allows_merge(&self, slot: Slot, side: Side, joining: &Request, joining_slot: Option<Slot>) -> bool {
+        let into = self.queue.get(slot);
+        let union = self.pages(&union(&into.request, joining));
+        let added = self.pages(joining);
+        self.scheduler.allow_merge(&Growth { slot, into, side, joining, joining_slot, added, union })
+    }
+
+    fn merge(&mut self, slot: Slot, newcomer: &QueuedRequest) {
+        let before = *self.queue.get(slot);
+        let pages = self.grow(slot, &before, &newcomer.request);
+        self.queue.absorb(slot, Part::from(newcomer), pages);
+        self.scheduler.merged(slot, &before, self.queue.get(slot));
+    }
+
+    /// Keeps the books of a waiting request that grows by `request`; returns the pages it has then.
+    fn grow(&mut self, slot: Slot, before: &QueuedRequest, request: &Request) -> PageRange {
+        let union = union(&before.request, request);
+        let pages = self.pages(&union);
+        self.conflicts.leave(before.pages);
+        self.conflicts.enter(pages);
+        if let Some(merger) = &mut self.merger {
+            merger.remove(slot);
+            merger.insert(slot, &union);
+        }
+        pages
+    }
+
+    /// A request that grew on one side may have closed the gap to a waiting one there: they become one, in the place of the
+    /// older. Returns its slot and the one that is free then.
+    fn join_neighbour(&mut self, slot: Slot, side: Side) -> Option<(Slot, Slot)> {
+        let merger = self.merger.as_ref()?;
+        let neighbour = merger.neighbour(&self.queue.get(slot).request, side)?;
+        let older = self.queue.get(slot).sequence < self.queue.get(neighbour).sequence;
+        let (into, other, at) = match (older, side) {
+            (true, side) => (slot, neighbour, side),
+            (false, Side::Back) => (neighbour, slot, Side::Front),
+            (false, Side::Front) => (neighbour, slot, Side::Back),
+        };
+        let (before, joining) = (*self.queue.get(into), *self.queue.get(other));
+        let fits = merger.fits(into, &joining.request, self.queue.segments(other), &self.queue);
+        if !fits || !self.allows_merge(into, at, &joining.request, Some(other)) {
+            return None;
+        }
+        self.conflicts.leave(joining.pages);
+        if let Some(merger) = &mut self.merger {
+            merger.remove(other);
+        }
+        let pages = self.grow(into, &before, &joining.request);
+        self.queue.join(into, other, pages);
+        self.scheduler.removed(other, &joining, into);
+        self.scheduler.merged(into, &before, self.queue.get(into));
+        Some((into, other))
+    }
+
+    /// The request that goes to the device now, if one does; asked until none does. `accepts` says what a blocking interface
+    /// would take now; a command queue takes anything while it has room.
+    #[inline]
+    pub fn next_issue<O: Observer>(
+        &mut self,
+        now: Ns,
+        accepts: &dyn Fn(&QueuedRequest) -> bool,
+        observer: &mut O,
+    ) -> Option<Slot> {
+        self.wake = Ns::MAX;
+        if self.queue.waiting() == 0 {
+            return None;
+        }
+        let decision = match self.command_queue {
+            CommandQueue::Blocking => self.scheduler.dispatch(now, &Gate::new(&self.queue, accepts)),
+            CommandQueue::Ncq(depth) if self.queue.outstanding() >= depth => Decision::Wait,
+            CommandQueue::Ncq(_) => self.scheduler.dispatch(now, &Gate::new(&self.queue, &|_| true)),
+        };
+        match decision {
+            Decision::Issue(slot) => {
+                // A scheduler that passes the gate by would be measured on a device that does not exist.
+                debug_assert!(
+                    self.command_queue != CommandQueue::Blocking || accepts(self.queue.get(slot)),
+                    "the device accepts what a scheduler issues"
+                );
+                self.issue(now, slot);
+                observer.issue(now, slot, self.queue.get(slot));
+                Some(slot)
+            }
+            Decision::Wait => None,
+            Decision::WakeAt(at) => {
+                // Asked for a time that is past, its owner would spin: the next nanosecond is the soonest.
+                self.wake = at.max(now + Ns(1));
+                None
+            }
+        }
+    }
+
+    fn issue(&mut self, now: Ns, slot: Slot) {
+        let queued = self.queue.get(slot);
+        let (direction, sequence) = (queued.request.direction, queued.sequence);
+        let overtakes = direction == Direction::Read
+            && self.waiting_writes.oldest(&self.queue).is_some_and(|oldest| oldest < sequence);
+        self.queue.issue(slot, now, overtakes);
+        if let Some(merger) = &mut self.merger {
+            merger.remove(slot);
+        }
+    }
+
+    /// The outstanding request in `slot` completed, and with it all that were merged into it.
+    #[inline]
+    pub fn complete<O: Observer>(&mut self, now: Ns, slot: Slot, waits: DeviceWaits, observer: &mut O) {
+        self.has_changed = true;
+        let queued = self.queue.leave(slot);
+        self.conflicts.leave(queued.pages);
+        self.scheduler.completed(now, slot, &queued);
+        let completion = Completion {
+            sequence: queued.sequence,
+            request: queued.request,
+            entered: queued.entered,
+            issued: queued.issued,
+            completed: now,
+            conflict: queued.conflict,
+            overtakes: queued.overtakes,
+            die_wait: waits.die,
+            channel_wait: waits.channel,
+        };
+        if self.queue.parts(slot).is_empty() {
+            self.report(slot, &completion, observer);
+        } else {
+            self.complete_merged(slot, &completion, observer);
+        }
+    }
+
+    fn report<O: Observer>(&mut self, slot: Slot, completion: &Completion, observer: &mut O) {
+        observer.complete(slot, completion);
+        if self.keep_completions {
+            self.completions.push(*completion);
+        }
+    }
+
+    /// Requests that were merged complete together, each under its own number and arrival.
+    fn complete_merged<O: Observer>(&mut self, slot: Slot, completion: &Completion, observer: &mut O) {
+        let mut parts = std::mem::take(self.queue.parts(slot));
+        for &Part { sequence, entered, request, conflict } in &parts {
+            self.report(slot, &Completion { sequence, entered, request, conflict, ..*completion }, observer);
+        }
+        parts.clear();
+        *self.queue.parts(slot) = parts;
+    }
+}
+
+/// Two adjacent requests as one.
+fn union(first: &Request, second: &Request) -> Request {
+    Request { start: first.start.min(second.start), sectors: first.sectors + second.sectors, ..*first }
+}
