@@ -5,7 +5,9 @@
 //! known before it is let loose on one whose inside is not.
 //!
 //! * [`target`]: what a target is, and the kinds of it.
+//! * [`drivers`]: traces and workloads on a target, behind a host stack.
 
+pub mod drivers;
 pub mod target;
 
 pub use target::{Completed, Operation, Target, TargetError, TargetInfo, TargetKind};
