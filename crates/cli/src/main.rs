@@ -14,6 +14,7 @@ mod progress;
 mod record;
 mod request_log;
 mod source;
+mod target;
 
 use arguments::{Arguments, Command};
 use clap::Parser;

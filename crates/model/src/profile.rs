@@ -86,7 +86,7 @@ impl PageLatency {
 }
 
 /// Latencies of the flash and speed of its bus.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Timing {
     /// Command and address cycles on the channel before each operation, ns (tCMD).
@@ -102,6 +102,16 @@ pub struct Timing {
     /// A read moves the whole page over the channel, whatever part of it was asked for: error correction covers the page as a whole.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub whole_page_reads: bool,
+    /// Standard deviation of array times (read, program, erase) as a share of the nominal ones, 0 to 0.5: each operation takes its latency
+    /// times 1 + variation x N(0, 1), cut off at three deviations and never below 0. 0, the default: latencies are constants.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    #[schemars(range(min = 0.0, max = 0.5))]
+    pub variation: f64,
+}
+
+/// Whether a share is 0, and need not be written.
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
 }
 
 impl Timing {
@@ -126,6 +136,14 @@ pub struct AdvancedCommands {
     pub copyback: bool,
     /// Copyback only between pages whose offsets have the same parity (an even page stays on an even page).
     pub copyback_same_parity: bool,
+    /// Read cache: planes have a cache register beside the data register, and the array reads the next page while the last one is
+    /// transferred out (ONFI 31h; Chen et al. 2016, section 6.2). Off where a profile does not name it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cache_read: bool,
+    /// Program cache: the next page is transferred into the cache register while the array programs the last one (ONFI 15h). Off where a
+    /// profile does not name it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cache_program: bool,
 }
 
 impl AdvancedCommands {
@@ -136,6 +154,8 @@ impl AdvancedCommands {
         multi_plane_same_block: false,
         copyback: false,
         copyback_same_parity: false,
+        cache_read: false,
+        cache_program: false,
     };
 }
 
@@ -267,6 +287,10 @@ impl Profile {
                 "transfer_ps_per_byte",
                 format!("found {found}; allowed: 0 to 1000000 ps (1 us a byte)"),
             ));
+        }
+        let variation = self.timing.variation;
+        if !(0.0..=0.5).contains(&variation) {
+            return Err(("variation", format!("found {variation}; allowed: 0 to 0.5")));
         }
         let spare = self.translation.over_provisioning;
         if !(0.0..=0.9).contains(&spare) {

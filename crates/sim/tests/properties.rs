@@ -35,10 +35,11 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         prop::option::of((1u32..40, 0.0f64..0.99, 1u32..20, 1u32..20)),
         prop::option::of((1u32..4, 2u32..4, 1u32..20, any::<bool>())),
     );
+    let registers = (any::<bool>(), any::<bool>());
     let numbers = (1u32..80, prop::option::of(1u32..40), prop::sample::select(vec![1u32, 3, 8]), 0u64..3000);
     let controller = prop::option::of(controller);
-    let all = (shape, names, switches, numbers, collection, controller);
-    all.prop_map(|(shape, names, switches, numbers, collection, controller)| {
+    let all = (shape, names, switches, registers, numbers, collection, controller);
+    all.prop_map(|(shape, names, switches, registers, numbers, collection, controller)| {
         let mut profile = device(shape.0, shape.1, shape.2, shape.3);
         profile.geometry.blocks_per_plane = 24;
         profile.geometry.pages_per_block = 7;
@@ -54,6 +55,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         profile.advanced_commands.copyback = switches.2;
         profile.advanced_commands.copyback_same_parity = switches.3;
         profile.advanced_commands.multi_plane_same_block = switches.4;
+        (profile.advanced_commands.cache_read, profile.advanced_commands.cache_program) = registers;
         profile.collection.scheme = collection.0.into();
         profile.collection.victims = collection.1.into();
         profile.collection.buffer_pages = collection.2;
@@ -65,6 +67,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
             (profile.collection.ahead, profile.collection.streams) = (0.2, StreamRule::All);
         }
         profile.timing.whole_page_reads = switches.4;
+        profile.timing.variation = if switches.5 { 0.2 } else { 0.0 };
         if let Some((link, processor, regions, write_buffer, read_ahead)) = controller
             && names.2 != "blocking"
         {

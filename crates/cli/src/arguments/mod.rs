@@ -1,10 +1,12 @@
 //! The command line: one definition for parsing, help, man pages and completions.
 
 mod bench;
+mod drive;
 mod simulate;
 mod trace;
 
 pub use bench::BenchArguments;
+pub use drive::DriveArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
     ConvertArguments, CutArguments, InfoArguments, ReadArguments, ScaleTimeArguments, SynthArguments,

@@ -53,7 +53,7 @@ pub fn run<O: Observer>(
         first: (ramp == Ns::ZERO).then_some(0),
         before: (Counters::default(), 0),
     };
-    let ended = run.to_the_end(ramp, options);
+    let ended = run.until_its_end(ramp, options);
     (options.progress)(run.front.stack().submitted());
     let (status, failure) = match ended {
         Ok(true) => (Status::Complete, None),
@@ -93,7 +93,7 @@ struct Run<'a, O> {
 
 impl<O: Observer> Run<'_, O> {
     /// Runs until everything is complete: true; or until the user wants it to stop: false.
-    fn to_the_end(&mut self, ramp: Ns, options: &mut LoopOptions<'_>) -> Result<bool, DriverError> {
+    fn until_its_end(&mut self, ramp: Ns, options: &mut LoopOptions<'_>) -> Result<bool, DriverError> {
         self.front.look_at_clock();
         let (mut completions, mut rounds) = (Vec::new(), 0u32);
         loop {

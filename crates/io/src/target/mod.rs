@@ -1,6 +1,7 @@
 //! What can be measured: a simulated device in model time, a block device or a file against the clock.
 
 mod error;
+pub mod real;
 mod sim;
 
 pub use error::TargetError;

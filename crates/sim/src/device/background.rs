@@ -35,6 +35,7 @@ impl Device {
     fn is_idle(&self, executor: u32) -> bool {
         let state = &self.executors[executor as usize];
         state.phase == Phase::Idle
+            && !(self.pipelines && self.register_is_in_use(executor))
             && state.suspended.is_none()
             && state.collection.is_none()
             && !state.wants_collection
@@ -54,7 +55,7 @@ impl Device {
 
     /// Chips that work ahead of need at a time: few enough that who comes next finds most of them free.
     fn most_ahead(&self) -> u32 {
-        (self.executors.len() as u32 / 8).max(1)
+        (self.executor_count / 8).max(1)
     }
 
     /// Replicas go to any idle chip but that of the page itself.
@@ -106,7 +107,7 @@ impl Device {
 
     /// The plane with most free pages of the next idle chip that can take a page.
     fn idle_plane_apart_from(&mut self, home: u32) -> Option<u32> {
-        let executors = self.executors.len() as u32;
+        let executors = self.executor_count;
         let most = self.planes.most_valid();
         for step in 0..executors {
             let executor = (self.next_idle + step) % executors;
@@ -144,7 +145,7 @@ impl Device {
         state.background = Some(BackgroundWrite { lpn, to, from });
         state.group_planes = 1;
         let hold = Ns(self.timing.command_ns) + self.page_transfer;
-        let program = self.timing.program_ns.of_page(self.planes.offset_of(to).1);
+        let program = self.variation.of(self.timing.program_ns.of_page(self.planes.offset_of(to).1));
         self.note_space_used(executor, plane);
         self.ask_channel(context, executor, Phase::Background, hold, program);
     }

@@ -23,7 +23,9 @@ impl Device {
         for index in 0..self.kicks.len() {
             let executor = self.kicks[index];
             let state = &self.executors[executor as usize];
-            let idle = state.phase == Phase::Idle && state.suspended.is_none();
+            let idle = state.phase == Phase::Idle
+                && state.suspended.is_none()
+                && !(self.pipelines && self.register_is_in_use(executor));
             if state.wants_collection && idle && state.collection.is_none() {
                 self.begin_wanted_collection(context, executor)?;
             }
@@ -160,7 +162,7 @@ impl Device {
             }
             self.collection_mut(executor).source = ppn;
             self.start_operation(context, executor);
-            let read = self.timing.read_ns.of_page(self.planes.offset_of(ppn).1);
+            let read = self.variation.of(self.timing.read_ns.of_page(self.planes.offset_of(ppn).1));
             self.ask_channel(context, executor, Phase::ReplicaRead, command, read);
             return Ok(());
         }
@@ -176,7 +178,8 @@ impl Device {
             }
             self.start_operation(context, executor);
             context.observer.erase_start(context.now, plane * self.geometry.blocks_per_plane + victim);
-            self.ask_channel(context, executor, Phase::Erase, command, Ns(self.timing.erase_ns));
+            let erase = self.variation.of(Ns(self.timing.erase_ns));
+            self.ask_channel(context, executor, Phase::Erase, command, erase);
             return Ok(());
         };
         self.open_stream(executor);
@@ -188,8 +191,10 @@ impl Device {
         let read = self.timing.read_ns.of_page(page);
         if !to_buffer && self.copyback_fits(plane, page) {
             let program = self.remap(context, executor)?;
-            self.ask_channel(context, executor, Phase::MoveCopyback, command, read + program);
+            let array = self.variation.of(read + program);
+            self.ask_channel(context, executor, Phase::MoveCopyback, command, array);
         } else {
+            let read = self.variation.of(read);
             self.ask_channel(context, executor, Phase::MoveRead, command, read);
         }
         Ok(())
@@ -254,6 +259,7 @@ impl Device {
                 }
                 Some(_) => {
                     let program = self.remap(context, executor)?;
+                    let program = self.variation.of(program);
                     let hold = Ns(self.timing.command_ns) + self.page_transfer;
                     self.ask_channel(context, executor, Phase::MoveProgram, hold, program);
                 }

@@ -9,9 +9,13 @@
 //! | background write (from the buffer, or of a replica) | command and transfer in → array |
 //! | suspension | the array stops; after the time that takes, reads; then the rest of the array operation |
 //!
+//! With cache registers (`registers.rs`) a read's transfers out and a write's transfers in have the executor's register for themselves, and
+//! the array goes on with the next operation of the same direction meanwhile.
+//!
 //! Consecutive phases without a decision in between share one event: an idle page write costs a single event, a read two.
 
 mod channel;
+mod registers;
 
 pub(super) use channel::Channel;
 
@@ -60,6 +64,16 @@ pub(super) enum Phase {
     Background,
     /// The time that it takes to suspend a program or an erase.
     Suspend,
+    /// Read, and kept in the data register: the cache register is not empty yet. Has no event.
+    ReadHeld,
+    /// Of a cache register: pages to be transferred out, once the next read has been started.
+    CacheRead,
+    /// Of a cache register: transfer out of the group's current page.
+    CacheOut,
+    /// Of a cache register: transfers in of the group's pages.
+    CacheIn,
+    /// Of a cache register: pages that wait for the array to be free. Has no event.
+    CacheLoaded,
 }
 
 /// A collection under way on an executor.
@@ -148,6 +162,8 @@ pub(super) struct Executor {
     pub(super) background: Option<BackgroundWrite>,
     pub(super) suspended: Option<Suspended>,
     suspensions: u32,
+    /// With cache registers: planes of the operation that observers were told of last and that has not ended for them; 0 for none.
+    open: u32,
     /// When a traditional collection, begun with the last one here, would have ended.
     pub(super) released: Ns,
     /// When its event is due: one that comes at another time belongs to an operation that was suspended.
@@ -179,6 +195,7 @@ impl Executor {
             background: None,
             suspended: None,
             suspensions: 0,
+            open: 0,
             released: Ns::ZERO,
             event_at: Ns::MAX,
             array_from: Ns::ZERO,
@@ -213,6 +230,9 @@ impl Device {
                 self.executors[executor as usize].kicked = false;
                 if self.executors[executor as usize].phase == Phase::Idle {
                     self.start_next(context, executor)?;
+                }
+                if self.pipelines {
+                    self.run_register(context, executor);
                 }
                 index += 1;
             }
@@ -255,10 +275,16 @@ impl Device {
         }
         state.event_at = Ns::MAX;
         match state.phase {
-            Phase::Idle => unreachable!("an idle executor has no event"),
+            Phase::Idle | Phase::ReadHeld | Phase::CacheRead | Phase::CacheLoaded => {
+                unreachable!("{:?} has no event", state.phase)
+            }
             Phase::ReadArray => {
                 state.current = state.group;
-                self.transfer_out(context, executor);
+                if self.advanced.cache_read {
+                    self.read_into_register(context, executor);
+                } else {
+                    self.transfer_out(context, executor);
+                }
             }
             Phase::ReadTransfer => {
                 let current = state.current;
@@ -280,7 +306,12 @@ impl Device {
                 }
                 self.end_operation(context, executor);
                 self.kick_waiting_erases();
+                if self.advanced.cache_program {
+                    self.program_loaded(context, executor);
+                }
             }
+            Phase::CacheOut => self.page_out_of_register(context, executor),
+            Phase::CacheIn => self.register_loaded(context, executor),
             Phase::Background => self.background_write_ended(context, executor),
             Phase::Suspend => self.end_operation(context, executor),
             Phase::MoveRead
@@ -303,6 +334,7 @@ impl Device {
         if state.suspended.is_none() {
             state.suspensions = 0;
         }
+        state.open = 0;
         context.observer.operation_end(context.now, executor, state.group_planes);
         self.kick(executor);
     }
@@ -315,6 +347,9 @@ impl Device {
     ) -> Result<(), SimError> {
         if self.relocates {
             self.serve_waiting(context, executor);
+        }
+        if self.pipelines && self.register_is_in_use(executor) {
+            return self.continue_reads(context, executor);
         }
         let state = &self.executors[executor as usize];
         if state.suspended.is_some() {
@@ -416,7 +451,7 @@ impl Device {
         let offset = self.planes.offset_of(ppn);
         self.transactions[first].next = NIL;
         let planes = self.gather(executor, Direction::Read, first, offset);
-        self.begin(context, executor, first, planes);
+        self.begin(context, executor, (first, planes));
         let mut index = first;
         while index != NIL {
             let transaction = self.transactions[index];
@@ -440,7 +475,7 @@ impl Device {
             index = transaction.next;
         }
         let command = Ns(self.timing.command_ns * u64::from(planes));
-        let array = self.timing.read_ns.of_page(offset.1);
+        let array = self.variation.of(self.timing.read_ns.of_page(offset.1));
         self.ask_channel(context, executor, Phase::ReadArray, command, array);
         Ok(())
     }
@@ -502,11 +537,38 @@ impl Device {
             self.kick(executor);
             return Ok(());
         }
-        self.executors[executor as usize].waiting[list].pop_front(&self.transactions);
+        let group = self.gather_writes(executor);
+        if self.advanced.cache_program {
+            self.load_register(context, executor, group);
+            return Ok(());
+        }
+        self.begin(context, executor, group);
+        let hold = self.transfer_in(group);
+        let program = self.map_writes(context, executor, group.0);
+        self.ask_channel(context, executor, Phase::Program, hold, program);
+        Ok(())
+    }
+
+    /// Takes the write that has waited longest, and those that can run with it, out of the line: the first, and how many.
+    fn gather_writes(&mut self, executor: u32) -> (u32, u32) {
+        let list = &mut self.executors[executor as usize].waiting[Direction::Write.index()];
+        let first = list.pop_front(&self.transactions).expect("a write waits");
+        let plane = self.transactions[first].plane;
         let offset = self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page");
         self.transactions[first].next = NIL;
-        let planes = self.gather(executor, Direction::Write, first, offset);
-        self.begin(context, executor, first, planes);
+        (first, self.gather(executor, Direction::Write, first, offset))
+    }
+
+    /// Channel time of a write's commands and transfers: the planes' registers are loaded back to back, as a controller does not let go of
+    /// the channel in between.
+    fn transfer_in(&self, (_, planes): (u32, u32)) -> Ns {
+        Ns((self.timing.command_ns + self.page_transfer.0) * u64::from(planes))
+    }
+
+    /// Gives the pages of a group their places; returns the time to program them there.
+    fn map_writes<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32, first: u32) -> Ns {
+        let plane = self.transactions[first].plane;
+        let offset = self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page");
         let mut index = first;
         while index != NIL {
             let transaction = self.transactions[index];
@@ -536,11 +598,7 @@ impl Device {
             self.note_space_used(executor, transaction.plane);
             index = transaction.next;
         }
-        // The planes' registers are loaded back to back: a controller does not let go of the channel in between.
-        let hold = Ns((self.timing.command_ns + self.page_transfer.0) * u64::from(planes));
-        let program = self.timing.program_ns.of_page(offset.1);
-        self.ask_channel(context, executor, Phase::Program, hold, program);
-        Ok(())
+        self.variation.of(self.timing.program_ns.of_page(offset.1))
     }
 
     /// Whether the host may program a page of the plane. The last free block is kept for collection; while one is under way
@@ -625,8 +683,23 @@ impl Device {
     }
 
     /// Makes a group the executor's operation.
-    fn begin<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32, group: u32, planes: u32) {
-        let state = &mut self.executors[executor as usize];
+    fn begin<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+        (group, planes): (u32, u32),
+    ) {
+        self.take_group(context.now, executor, (group, planes));
+        if self.pipelines {
+            self.close_operation(context, executor);
+            self.executors[executor as usize].open = planes;
+        }
+        context.observer.operation_start(context.now, executor, planes);
+    }
+
+    /// Gives an executor, or its cache register, a group: its transactions have waited long enough.
+    fn take_group(&mut self, now: Ns, taker: u32, (group, planes): (u32, u32)) {
+        let state = &mut self.executors[taker as usize];
         state.group = group;
         state.group_planes = planes;
         state.channel_wait = Ns::ZERO;
@@ -635,11 +708,10 @@ impl Device {
             let transaction = &self.transactions[index];
             if transaction.kind.is_host() {
                 let progress = &mut self.progress[transaction.slot.index()];
-                progress.die_wait = progress.die_wait.max(context.now - transaction.queued);
+                progress.die_wait = progress.die_wait.max(now - transaction.queued);
             }
             index = transaction.next;
         }
-        context.observer.operation_start(context.now, executor, planes);
     }
 
     fn transfer_out<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {

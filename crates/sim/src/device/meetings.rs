@@ -80,7 +80,7 @@ impl Device {
                 flow = visit(self.load.executor_of(plane));
             });
             if !known && self.load.idle().iter().all(|&word| word == 0) {
-                let _ = (0..self.executors.len() as u32).try_for_each(&mut *visit);
+                let _ = (0..self.executor_count).try_for_each(&mut *visit);
             }
             if !known || flow.is_break() {
                 return;

@@ -18,6 +18,7 @@
 //! | `write_back.rs` | host writes on their way into the write buffer, and its pages on their way to flash |
 //! | `load.rs` | how much each unit has to do |
 //! | `transaction.rs` | storage of transactions |
+//! | `variation.rs` | how long an array operation takes |
 
 mod background;
 mod buffered;
@@ -29,6 +30,7 @@ mod meetings;
 mod power;
 mod read_ahead;
 mod transaction;
+mod variation;
 mod write_back;
 
 use crate::alloc::{self, Allocation, PlaneView};
@@ -50,6 +52,7 @@ use planewise_model::location::PageRange;
 use planewise_model::profile::{AdvancedCommands, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use transaction::{Kind, Transaction, Transactions};
+use variation::Variation;
 
 /// What every step of the device needs from outside.
 pub(crate) struct Context<'a, O> {
@@ -69,6 +72,7 @@ pub(crate) struct Progress {
 pub(crate) struct Device {
     geometry: Geometry,
     timing: Timing,
+    variation: Variation,
     page_transfer: Ns,
     advanced: AdvancedCommands,
     read_modify_write: bool,
@@ -118,7 +122,11 @@ pub(crate) struct Device {
     /// When the last traditional collection would have ended, had all collections been such.
     released_until: Ns,
     flash_scheduler: &'static flash_sched::Policy,
+    /// With cache registers, those of all executors behind them.
     executors: Vec<Executor>,
+    executor_count: u32,
+    /// Whether there are cache registers.
+    pipelines: bool,
     channels: Vec<Channel>,
     transactions: Transactions,
     progress: Vec<Progress>,
@@ -165,6 +173,7 @@ impl Device {
         let mapping = condition::construct(condition, &geometry, user_pages, spread, &mut planes, seed)?;
         let executors = if advanced.die_interleave { geometry.dies() } else { geometry.chips() };
         let per_channel = executors / geometry.channels;
+        let pipelines = advanced.cache_read || advanced.cache_program;
         let static_allocation = allocation.is_static();
         let buffer_pages = if collector.buffers() { profile.collection.buffer_pages } else { 0 };
         let replica_pages = if collector.keeps_replicas() { profile.collection.replica_pages } else { 0 };
@@ -174,6 +183,7 @@ impl Device {
             geometry,
             page_transfer: profile.timing.transfer(geometry.page_bytes),
             timing: profile.timing.clone(),
+            variation: Variation::new(profile.timing.variation, seed),
             advanced,
             read_modify_write: profile.translation.read_modify_write,
             sectors_per_page: geometry.sectors_per_page(),
@@ -207,7 +217,11 @@ impl Device {
             released_until: Ns::ZERO,
             collector,
             flash_scheduler,
-            executors: (0..executors).map(|index| Executor::new(index / per_channel)).collect(),
+            executors: (0..if pipelines { 2 * executors } else { executors })
+                .map(|index| Executor::new(index % executors / per_channel))
+                .collect(),
+            executor_count: executors,
+            pipelines,
             channels: vec![Channel::FREE; geometry.channels as usize],
             transactions: Transactions::with_capacity(queue_length as usize * 8),
             progress: vec![Progress::default(); queue_length as usize],
@@ -238,7 +252,7 @@ impl Device {
     }
 
     pub(crate) fn executors(&self) -> u32 {
-        self.executors.len() as u32
+        self.executor_count
     }
 
     pub(crate) fn wear(&self) -> (u32, u32) {

@@ -35,6 +35,7 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             erase_ns: 3_000_000,
             transfer_ps_per_byte: 10_000,
             whole_page_reads: false,
+            variation: 0.0,
         },
         advanced_commands: AdvancedCommands {
             die_interleave: true,
@@ -42,6 +43,8 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             multi_plane_same_block: false,
             copyback: false,
             copyback_same_parity: false,
+            cache_read: false,
+            cache_program: false,
         },
         translation: Translation {
             over_provisioning: 0.10,

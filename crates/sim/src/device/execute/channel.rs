@@ -63,6 +63,7 @@ impl Device {
 
     #[inline]
     fn grant<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+        let owner = self.owner_of(executor);
         let state = &mut self.executors[executor as usize];
         state.channel_wait += context.now - state.asked;
         let released = context.now + state.hold;
@@ -76,11 +77,18 @@ impl Device {
             Phase::Erase => (Some(ArrayOperation::Erase), Work::Collection),
             Phase::Background => (Some(ArrayOperation::Program), Work::Background),
             Phase::MoveOut | Phase::ReplicaOut => (None, Work::Collection),
-            Phase::Idle | Phase::ReadTransfer | Phase::Suspend => (None, Work::Host),
+            Phase::Idle
+            | Phase::ReadTransfer
+            | Phase::Suspend
+            | Phase::ReadHeld
+            | Phase::CacheRead
+            | Phase::CacheOut
+            | Phase::CacheIn
+            | Phase::CacheLoaded => (None, Work::Host),
         };
         if state.hold > Ns::ZERO {
             self.channels[state.channel as usize].busy_until = released;
-            context.observer.channel_busy(state.channel, executor, context.now, released, work);
+            context.observer.channel_busy(state.channel, owner, context.now, released, work);
         }
         if let Some(what) = what {
             context.observer.array_busy(executor, released, done, what, state.group_planes, work);

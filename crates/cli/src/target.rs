@@ -1,0 +1,89 @@
+//! From the name of a target to the open target: `sim:PROFILE`, or the path of a block device or a file.
+
+use crate::arguments::DriveArguments;
+use crate::failure::{Failure, Kind};
+use crate::plan;
+use planewise_io::target::SimTarget;
+use planewise_io::target::real::{self, RealOptions};
+use planewise_io::{Target, TargetError};
+use planewise_model::Bytes;
+use planewise_model::names;
+use planewise_sim::Condition;
+use std::path::Path;
+
+/// What a command wants of its target.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Whether it writes.
+    pub writes: bool,
+    /// Operations under way at a time.
+    pub depth: u32,
+    /// Longest operation; simulated targets have their own limit.
+    pub longest: Bytes,
+    /// What a simulated device went through before.
+    pub condition: Condition,
+    /// Seed of a simulated device.
+    pub seed: u64,
+}
+
+/// The profile that a target names: none for a real one.
+///
+/// # Errors
+/// A word that is neither: no `sim:` before it, and nothing at such a path.
+pub fn simulated(name: &str) -> Result<Option<&str>, Failure> {
+    if let Some(profile) = name.strip_prefix("sim:").filter(|profile| !profile.is_empty()) {
+        return Ok(Some(profile));
+    }
+    if name.contains('/') || Path::new(name).exists() {
+        return Ok(None);
+    }
+    let known = planewise_model::profile::EMBEDDED.iter().map(|(known, _)| *known);
+    let hint = names::nearest(name.trim_start_matches("sim:"), known)
+        .map(|nearest| format!(" (did you mean 'sim:{nearest}'?)"))
+        .unwrap_or_default();
+    Err(Failure::usage(format!(
+        "--target: found '{name}'{hint}; allowed: sim:PROFILE, such as sim:ssd-s (see `planewise device list`), or the path of a block device or a file"
+    )))
+}
+
+/// Opens a target. What a user should know of a real one goes to standard error unless `quiet`. Only the calling thread may use it.
+///
+/// # Errors
+/// There is none of that name, it may not be used this way, or the system refuses something.
+pub fn open(
+    name: &str,
+    arguments: &DriveArguments,
+    wanted: Wanted,
+    quiet: bool,
+) -> Result<Box<dyn Target>, Failure> {
+    let Wanted { writes, depth, longest, condition, seed } = wanted;
+    if let Some(profile) = simulated(name)? {
+        let profile = plan::profile(profile)?;
+        return Ok(Box::new(SimTarget::new(&profile, condition, depth, seed)?));
+    }
+    let options = RealOptions {
+        writes,
+        destroy_data: arguments.destroy_data.clone(),
+        engine: arguments.engine,
+        processor: arguments.cpu,
+        depth,
+        longest,
+    };
+    let target = real::open(name, &options)?;
+    if !quiet {
+        for note in target.notes() {
+            eprintln!("note: {note}");
+        }
+    }
+    Ok(Box::new(target))
+}
+
+impl From<TargetError> for Failure {
+    fn from(error: TargetError) -> Failure {
+        match error {
+            TargetError::Simulation(error) => error.into(),
+            TargetError::Unusable { .. } | TargetError::Refused { .. } => Failure::usage(error),
+            TargetError::Failed { .. } => Failure::new(Kind::Run, error),
+        }
+    }
+}

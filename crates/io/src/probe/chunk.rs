@@ -1,0 +1,210 @@
+//! Chunk size: the largest run of consecutive data that is in one place (Chen et al. 2016, section 5.2, Program 1 (I)).
+//!
+//! The paper reads `n` sectors at all offsets and looks for the period of the dips: a read that crosses from one chunk to the next is
+//! served by two domains. How that looks depends on the drive: two domains halve a slow transfer (a dip), two planes of one die that do
+//! not work together double the array read (a bump), page latencies that differ hide both. So three probes are made at random
+//! positions, each looks for the size whose multiples differ most from all other positions, and what they say is put together:
+//!
+//! * *single*: a read of two blocks, one on each side of the position: the paper's;
+//! * *pair*: the same two blocks as two reads at once: inside a chunk one waits for the other, across its edge they may not;
+//! * *busy pair*: the same behind a third read of the same place, so that both wait together and planes of one die can serve them
+//!   together even if commands do not reach them at one instant.
+
+use super::error::ProbeError;
+use super::finding::{Curve, Finding};
+use super::instrument::{Area, Instrument};
+use super::statistics::{Moments, confidence, median, welch};
+use crate::target::Operation;
+use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
+use rand::RngExt;
+
+/// Longest period that is looked for, bytes.
+const LONGEST: u64 = 256 << 10;
+/// Samples of each probe in one round, and rounds at most.
+const ROUND: usize = 4096;
+/// Standard errors by which edges must differ from other positions.
+const SIGNIFICANT: f64 = 7.0;
+/// By how much the best size must be likelier than the next, as a logarithm.
+const MARGIN: f64 = 8.0;
+
+/// How the blocks on both sides of a position are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Single,
+    Pair,
+    BusyPair,
+}
+
+impl Kind {
+    const ALL: [Kind; 3] = [Kind::Single, Kind::Pair, Kind::BusyPair];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Single => "single reads across",
+            Kind::Pair => "two reads at once",
+            Kind::BusyPair => "two reads behind a third",
+        }
+    }
+}
+
+/// Times of one probe at positions, in blocks.
+#[derive(Default)]
+struct Samples(Vec<(u64, f64)>);
+
+/// What one probe found: the size, in blocks, its contrast in standard errors, and by how much it is likelier than the next best size, as a
+/// logarithm.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Folded {
+    size: u64,
+    z: f64,
+    margin: f64,
+}
+
+/// Looks for the chunk size; `rounds` limits the effort.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub fn find(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    rounds: usize,
+) -> Result<Finding<Bytes>, ProbeError> {
+    let block = u64::from(instrument.block_sectors());
+    let block_bytes = block * SECTOR_BYTES;
+    let longest = (LONGEST / block_bytes).max(2);
+    let mut samples: [Samples; 3] = Default::default();
+    let mut before: Option<u64> = None;
+    let mut said: Vec<String>;
+    for round in 1..=rounds {
+        for (kind, samples) in Kind::ALL.into_iter().zip(&mut samples) {
+            for _ in 0..ROUND {
+                samples.0.push(sample(instrument, area, kind)?);
+            }
+        }
+        let folded: Vec<(Kind, Folded)> = Kind::ALL
+            .into_iter()
+            .zip(&samples)
+            .filter_map(|(kind, samples)| Some((kind, samples.fold(kind, longest)?)))
+            .collect();
+        said = folded
+            .iter()
+            .map(|(kind, Folded { size, z, margin })| {
+                let size = Bytes(size * block_bytes);
+                format!(
+                    "{}: {size}, {z:.0} standard errors, likelier than the next by e^{margin:.0}",
+                    kind.name()
+                )
+            })
+            .collect();
+        let chunk = folded.iter().map(|(_, folded)| folded.size).reduce(gcd);
+        // Two rounds have to agree: more data may show edges that fewer did not.
+        if chunk.is_some() && chunk == before || round == rounds {
+            if let Some(chunk) = chunk {
+                let z = folded.iter().map(|(_, folded)| folded.z).fold(0.0, f64::max);
+                let size = Bytes(chunk * block_bytes);
+                let sure = if chunk == before.unwrap_or(chunk) { confidence(z) } else { 0.5 };
+                let reason = "positions at multiples of it differ from those between";
+                return Ok(Finding::of(size, sure, said.join("; "), reason));
+            }
+            break;
+        }
+        before = chunk;
+    }
+    let mut pair: Vec<f64> = samples[1].0.iter().map(|&(_, time)| time).collect();
+    let mut alone: Vec<f64> = samples[0].0.iter().map(|&(_, time)| time).collect();
+    let ratio = median(&mut pair) / median(&mut alone).max(1.0);
+    let statistic =
+        format!("two neighbouring blocks at once take {ratio:.2} times one read of both, at any position");
+    Ok(Finding::undetermined(
+        statistic,
+        "no position differs from the others: a component in front of the flash, or a cache, hides the chunks, or they are longer than 256 KiB",
+    ))
+}
+
+fn sample(instrument: &mut Instrument<'_>, area: Area, kind: Kind) -> Result<(u64, f64), ProbeError> {
+    let block = instrument.block_sectors();
+    let blocks = area.pieces(u64::from(block));
+    let at = instrument.rng.random_range(1..blocks);
+    let here = area.piece(u64::from(block), at);
+    let below = Lsn(here.0 - u64::from(block));
+    let (upper, lower) = (Operation::read(here, block), Operation::read(below, block));
+    // The upper block first: a drive must not take the two for a sequential stream.
+    let time = match kind {
+        Kind::Single => instrument.single(Operation::read(below, 2 * block))?,
+        Kind::Pair => {
+            let ends = instrument.group([(upper, Ns::ZERO), (lower, Ns::ZERO)])?;
+            ends[0].max(ends[1])
+        }
+        Kind::BusyPair => {
+            let ends = instrument.group([(upper, Ns::ZERO), (upper, Ns::ZERO), (lower, Ns::ZERO)])?;
+            ends[0].max(ends[1]).max(ends[2])
+        }
+    };
+    Ok((here.0 / u64::from(block), time.0 as f64))
+}
+
+impl Samples {
+    /// The size whose multiples differ most from the other positions, when that is clear.
+    fn fold(&self, kind: Kind, longest: u64) -> Option<Folded> {
+        let mut sorted: Vec<f64> = self.0.iter().map(|&(_, time)| time).collect();
+        let limit = 4.0 * median(&mut sorted);
+        let times: Vec<(u64, f64)> = self.0.iter().map(|&(at, time)| (at, time.min(limit))).collect();
+        let all = Moments::of(times.iter().map(|&(_, time)| time));
+        let mut scored: Vec<(f64, u64, f64)> = Vec::new();
+        for size in 2..=longest {
+            let mut classes = [Moments::default(); 2];
+            times.iter().for_each(|&(at, time)| classes[usize::from(at.is_multiple_of(size))].add(time));
+            let [inside, edge] = classes;
+            // Inside a chunk two reads always wait for one another.
+            let is_possible = kind == Kind::Single || edge.mean() < inside.mean();
+            if edge.count < 8.0 || inside.count < 8.0 || !is_possible {
+                continue;
+            }
+            let between = edge.count * inside.count / all.count * (edge.mean() - inside.mean()).powi(2);
+            scored.push((between, size, welch(&edge, &inside).abs()));
+        }
+        scored.sort_by(|one, other| other.0.total_cmp(&one.0));
+        let &(best, size, z) = scored.first()?;
+        // Times of a model without noise have no spread of their own, but a thousandth of their size is as good as none.
+        let variance = (all.variance() - best / all.count).max((1e-3 * all.mean()).powi(2));
+        let margin = (best - scored.get(1).map_or(0.0, |next| next.0)) / variance / 2.0;
+        (z > SIGNIFICANT && margin > MARGIN).then_some(Folded { size, z, margin })
+    }
+}
+
+fn gcd(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { gcd(other, one % other) }
+}
+
+/// The curves of figure 2 of the paper: mean latency of reads of 1, 2, 4 and 8 blocks against their offset from a position aligned to
+/// 128 KiB, in blocks.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub fn curve(instrument: &mut Instrument<'_>, area: Area, reads: usize) -> Result<Curve, ProbeError> {
+    const OFFSETS: u64 = 64;
+    const ALIGNED: u64 = (128 << 10) / SECTOR_BYTES;
+    let block = u64::from(instrument.block_sectors());
+    let mut curve = Curve {
+        title: "Chunk size: latency of reads against their offset (figure 2 of the paper)".into(),
+        x: format!("offset from a position aligned to 128 KiB, in blocks of {} bytes", block * SECTOR_BYTES),
+        y: "mean latency, us".into(),
+        lines: Vec::new(),
+    };
+    // The last aligned position would end past the area.
+    let places = area.pieces(ALIGNED).saturating_sub(1).max(1);
+    for blocks in [1, 2, 4, 8] {
+        let mut points = Vec::new();
+        for offset in 0..=OFFSETS.min(ALIGNED / block) {
+            let mut latency = Moments::default();
+            for _ in 0..reads {
+                let base = area.piece(ALIGNED, instrument.rng.random_range(0..places)).0;
+                let read = Operation::read(Lsn(base + offset * block), (blocks * block) as u32);
+                latency.add(instrument.single(read)?.0 as f64);
+            }
+            points.push((offset as f64, latency.mean() / 1e3));
+        }
+        curve.lines.push((format!("{}", Bytes(blocks * block * SECTOR_BYTES)), points));
+    }
+    Ok(curve)
+}

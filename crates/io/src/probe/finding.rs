@@ -1,0 +1,41 @@
+//! What the probe says: values with the statistic and the confidence behind them, and the curves they were read from.
+
+use serde::{Deserialize, Serialize};
+
+/// A verdict on one property.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding<T> {
+    /// What was found; none: undetermined.
+    pub value: Option<T>,
+    /// How sure it is, 0 to 1: the probability that the next best explanation is not the better one, by the measurements alone.
+    pub confidence: f64,
+    /// The statistic, in words and numbers.
+    pub statistic: String,
+    /// What it was concluded from, or why nothing was.
+    pub reason: String,
+}
+
+impl<T> Finding<T> {
+    /// A value.
+    pub fn of(value: T, confidence: f64, statistic: String, reason: impl Into<String>) -> Finding<T> {
+        Finding { value: Some(value), confidence, statistic, reason: reason.into() }
+    }
+
+    /// No value, and why.
+    pub fn undetermined(statistic: String, reason: impl Into<String>) -> Finding<T> {
+        Finding { value: None, confidence: 0.0, statistic, reason: reason.into() }
+    }
+}
+
+/// A figure of the report: lines over a common axis.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// What it shows.
+    pub title: String,
+    /// The horizontal axis with its unit.
+    pub x: String,
+    /// The vertical axis with its unit.
+    pub y: String,
+    /// Lines by name; points in rising order of x.
+    pub lines: Vec<(String, Vec<(f64, f64)>)>,
+}

@@ -1,0 +1,283 @@
+//! io_uring: operations queue in memory that is shared with the kernel, and one call hands over all of them and waits.
+
+use super::buffers::Buffers;
+use super::clock::{Clock, Wait, how_to_wait};
+use super::failure;
+use crate::target::{Completed, Operation, Target, TargetError, TargetInfo};
+use io_uring::types::{Fixed, SubmitArgs, Timespec};
+use io_uring::{IoUring, cqueue, opcode, squeue};
+use planewise_model::{Direction, Ns, SECTOR_BYTES};
+use rustix::io::Errno;
+use std::fs::File;
+use std::io;
+use std::mem::ManuallyDrop;
+use std::os::fd::AsRawFd;
+
+/// The engine's name, and the one it has where memory cannot be registered (RLIMIT_MEMLOCK): each operation then looks its pages up.
+const ENGINE: &str = "io_uring";
+const ENGINE_UNREGISTERED: &str = "io_uring, buffers not registered";
+
+/// A file under io_uring.
+pub struct Uring {
+    info: TargetInfo,
+    ring: ManuallyDrop<IoUring>,
+    file: File,
+    buffers: ManuallyDrop<Buffers>,
+    buffers_registered: bool,
+    clock: Clock,
+    /// By tag.
+    under_way: Vec<Option<UnderWay>>,
+    /// Tags in the submission queue that the kernel has not been told of.
+    queued: Vec<u32>,
+    /// Operations that the kernel has.
+    in_flight: u32,
+}
+
+struct UnderWay {
+    operation: Operation,
+    issued: Ns,
+}
+
+impl Uring {
+    /// A ring for a file.
+    ///
+    /// # Errors
+    /// The kernel has no io_uring, refuses it, or has one too old to wait with a timeout (before Linux 5.11).
+    pub fn new(
+        mut info: TargetInfo,
+        file: File,
+        buffers: Buffers,
+    ) -> Result<Uring, (io::Error, File, Buffers)> {
+        let ring = match ring(info.depth, &file) {
+            Ok(ring) => ring,
+            Err(error) => return Err((error, file, buffers)),
+        };
+        let buffers_registered = register(&ring, &buffers).is_ok();
+        info.engine = if buffers_registered { ENGINE } else { ENGINE_UNREGISTERED };
+        let depth = info.depth as usize;
+        Ok(Uring {
+            info,
+            ring: ManuallyDrop::new(ring),
+            file,
+            buffers: ManuallyDrop::new(buffers),
+            buffers_registered,
+            clock: Clock::start(),
+            under_way: std::iter::repeat_with(|| None).take(depth).collect(),
+            queued: Vec::with_capacity(depth),
+            in_flight: 0,
+        })
+    }
+
+    fn entry(&self, tag: u32, operation: Operation) -> squeue::Entry {
+        let Operation { direction, start, sectors } = operation;
+        let bytes = (u64::from(sectors) * SECTOR_BYTES) as u32;
+        let offset = start.0 * SECTOR_BYTES;
+        let entry = match (direction, self.buffers_registered) {
+            (Direction::Read, true) => {
+                opcode::ReadFixed::new(Fixed(0), self.buffers.for_read(tag), bytes, 0).offset(offset).build()
+            }
+            (Direction::Read, false) => {
+                opcode::Read::new(Fixed(0), self.buffers.for_read(tag), bytes).offset(offset).build()
+            }
+            (Direction::Write, true) => {
+                let from = self.buffers.for_write(tag, start.0, sectors);
+                opcode::WriteFixed::new(Fixed(0), from, bytes, 1).offset(offset).build()
+            }
+            (Direction::Write, false) => {
+                let from = self.buffers.for_write(tag, start.0, sectors);
+                opcode::Write::new(Fixed(0), from, bytes).offset(offset).build()
+            }
+        };
+        entry.user_data(u64::from(tag))
+    }
+
+    /// Tells the kernel of what is queued, and waits for `want` completions (0 or 1) as long as `wait` says.
+    fn enter(&mut self, wait: Wait) -> Result<(), TargetError> {
+        let now = self.clock.now();
+        for tag in self.queued.drain(..) {
+            self.in_flight += 1;
+            if let Some(one) = &mut self.under_way[tag as usize] {
+                one.issued = now;
+            }
+        }
+        let (want, timeout) = match wait {
+            Wait::Look | Wait::Spin => (0, None),
+            Wait::Forever => (1, None),
+            Wait::Sleep(time) => (1, Some(Timespec::from(time))),
+        };
+        let mut args = SubmitArgs::new();
+        if let Some(timeout) = &timeout {
+            args = args.timespec(timeout);
+        }
+        loop {
+            let entered = self.ring.submitter().submit_with_args(want, &args);
+            let refused = match entered {
+                Ok(_) => None,
+                Err(error) => Some((error.raw_os_error().map(Errno::from_raw_os_error), error)),
+            };
+            match refused {
+                // The kernel may stop at an entry that fails at once: the rest is left to hand over.
+                None if self.ring.submission().is_empty() => return Ok(()),
+                None => {}
+                Some((Some(Errno::TIME), _)) => return Ok(()),
+                // A signal: whoever waits decides whether to go on.
+                Some((Some(Errno::INTR), _)) if self.ring.submission().is_empty() => return Ok(()),
+                Some((Some(Errno::INTR), _)) => {}
+                // Short of memory while others are under way: their completions free it.
+                Some((Some(Errno::AGAIN | Errno::BUSY), _)) if self.in_flight > 0 => {
+                    if !self.ring.completion().is_empty() {
+                        return Ok(());
+                    }
+                    std::thread::yield_now();
+                }
+                Some((_, error)) => return Err(self.unusable(format!("io_uring failed: {error}"))),
+            }
+        }
+    }
+
+    /// Whether there is something to take, or to ask the kernel for.
+    fn has_completions(&mut self) -> bool {
+        !self.ring.completion().is_empty()
+    }
+
+    /// Looks until something completed or `until` has come.
+    fn spin(&mut self, until: Ns) -> Result<(), TargetError> {
+        self.enter(Wait::Look)?;
+        while !self.has_completions() && self.clock.now() < until {
+            // Completions may wait for this thread to enter the kernel.
+            if self.ring.submission().taskrun() {
+                self.enter(Wait::Look)?;
+            }
+            std::hint::spin_loop();
+        }
+        Ok(())
+    }
+
+    /// Takes all completions there are.
+    fn take(&mut self, completed: &mut Vec<Completed>) -> Result<(), TargetError> {
+        if !self.has_completions() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        let mut failed = None;
+        for entry in self.ring.completion() {
+            let tag = entry.user_data() as u32;
+            let Some(UnderWay { operation, issued }) = self.under_way[tag as usize].take() else { continue };
+            self.in_flight -= 1;
+            match problem(&entry, &operation) {
+                None => completed.push(Completed { tag, issued, completed: now }),
+                Some(problem) => failed = failed.or(Some((operation, problem))),
+            }
+        }
+        match failed {
+            None => Ok(()),
+            Some((operation, problem)) => {
+                Err(TargetError::Failed { target: self.info.name.clone(), operation, problem })
+            }
+        }
+    }
+
+    fn unusable(&self, problem: String) -> TargetError {
+        TargetError::Unusable { target: self.info.name.clone(), problem }
+    }
+}
+
+/// A ring with the file registered. Each set of flags is what newer kernels have over older ones: completions are then
+/// worked on when this thread asks for them instead of interrupting it.
+fn ring(depth: u32, file: &File) -> io::Result<IoUring> {
+    let entries = depth.next_power_of_two();
+    let mut builder = IoUring::builder();
+    let newest =
+        builder.dontfork().setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag().build(entries);
+    let ring = newest
+        .or_else(|_| IoUring::builder().dontfork().setup_coop_taskrun().setup_taskrun_flag().build(entries))
+        .or_else(|_| IoUring::builder().dontfork().build(entries))?;
+    if !ring.params().is_feature_ext_arg() {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    ring.submitter().register_files(&[file.as_raw_fd()])?;
+    Ok(ring)
+}
+
+fn register(ring: &IoUring, buffers: &Buffers) -> io::Result<()> {
+    let regions =
+        buffers.regions().map(|(base, bytes)| libc::iovec { iov_base: base.cast(), iov_len: bytes });
+    let used = if regions[1].iov_len == 0 { &regions[..1] } else { &regions[..] };
+    // SAFETY: the memory is a mapping that outlives the ring: both are dropped together, or neither.
+    unsafe { ring.submitter().register_buffers(used) }
+}
+
+/// What is wrong with a completion.
+fn problem(entry: &cqueue::Entry, operation: &Operation) -> Option<String> {
+    let asked = u64::from(operation.sectors) * SECTOR_BYTES;
+    match entry.result() {
+        error if error < 0 => Some(failure::meaning(-error)),
+        moved if (moved as u64) < asked => Some(failure::short(moved as u64, asked)),
+        _ => None,
+    }
+}
+
+impl Target for Uring {
+    fn info(&self) -> &TargetInfo {
+        &self.info
+    }
+
+    fn now(&mut self) -> Ns {
+        self.clock.now()
+    }
+
+    fn submit(&mut self, tag: u32, operation: Operation) -> Result<(), TargetError> {
+        self.info.check(&operation)?;
+        assert!(self.under_way[tag as usize].is_none(), "tag {tag} has an operation under way");
+        let entry = self.entry(tag, operation);
+        // SAFETY: file and buffers live as long as the ring, and the slice of the tag is free.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the queue has an entry for each tag");
+        self.under_way[tag as usize] = Some(UnderWay { operation, issued: Ns::ZERO });
+        self.queued.push(tag);
+        Ok(())
+    }
+
+    fn wait(&mut self, until: Ns, completed: &mut Vec<Completed>) -> Result<Ns, TargetError> {
+        let before = completed.len();
+        loop {
+            if until == Ns::MAX && self.in_flight == 0 && self.queued.is_empty() {
+                return Err(self.unusable("nothing is under way to wait for".to_owned()));
+            }
+            let wait = if self.has_completions() { Wait::Look } else { how_to_wait(self.clock.now(), until) };
+            match wait {
+                Wait::Spin => self.spin(until)?,
+                Wait::Look if self.queued.is_empty() && !self.ring.submission().taskrun() => {}
+                wait => self.enter(wait)?,
+            }
+            self.take(completed)?;
+            let now = self.clock.now();
+            if completed.len() > before || now >= until {
+                return Ok(now);
+            }
+        }
+    }
+
+    fn flush(&mut self) -> Result<Ns, TargetError> {
+        self.file.sync_all().map_err(|error| {
+            self.unusable(format!("flushing failed: {}", failure::meaning(error.raw_os_error().unwrap_or(0))))
+        })?;
+        Ok(self.clock.now())
+    }
+}
+
+impl Drop for Uring {
+    fn drop(&mut self) {
+        // The kernel may still move data for what is under way: such memory is never given back.
+        if self.in_flight == 0 {
+            // A ring is taken apart later, in the background: what it holds would keep the device from being opened again until then.
+            let _ = self.ring.submitter().unregister_files();
+            let _ = self.ring.submitter().unregister_buffers();
+            // SAFETY: dropped once, here, the ring first.
+            unsafe {
+                ManuallyDrop::drop(&mut self.ring);
+                ManuallyDrop::drop(&mut self.buffers);
+            }
+        }
+    }
+}

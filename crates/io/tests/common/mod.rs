@@ -1,0 +1,102 @@
+//! Devices with known insides, drawn at random.
+
+use planewise_model::Profile;
+use planewise_model::profile::{Link, PageLatency, Processor, ReadAhead, WriteBuffer};
+use planewise_model::rng::generator;
+use rand::RngExt;
+use rand::seq::IndexedRandom;
+
+/// A device and what a probe should say of it.
+pub struct Known {
+    pub profile: Profile,
+    pub chunk: u64,
+    pub degree: u64,
+    pub sub_domains: u64,
+    pub is_write_order: bool,
+}
+
+/// Draws a device: 2 to 16 channels of 1 to 4 packages, dies and planes, pages of 4 to 32 KiB, every static order and write-order,
+/// SLC, MLC and TLC, slow and fast buses, with and without write buffer, read-ahead, link and processor.
+pub fn draw(seed: u64) -> Known {
+    let rng = &mut generator(seed, "geometries");
+    let mut profile = Profile::embedded("ssd-s").unwrap();
+    let plain = Profile::embedded("piq-128g").unwrap();
+    profile.name = format!("drawn-{seed}");
+    (profile.link, profile.processor, profile.regions) = (plain.link, plain.processor, plain.regions);
+    (profile.write_buffer, profile.read_ahead) = (plain.write_buffer, plain.read_ahead);
+    profile.geometry.channels = rng.random_range(2..=16);
+    profile.geometry.chips_per_channel = rng.random_range(1..=4);
+    profile.geometry.dies_per_chip = *[1, 1, 1, 2].choose(rng).unwrap();
+    profile.geometry.planes_per_die = *[1, 1, 2, 4].choose(rng).unwrap();
+    profile.geometry.page_bytes = *[4096, 8192, 16_384, 32_768].choose(rng).unwrap();
+    let pages = (2u64 << 30) / u64::from(profile.geometry.page_bytes) / u64::from(profile.geometry.planes());
+    profile.geometry.pages_per_block = 48;
+    profile.geometry.blocks_per_plane = (pages / 48) as u32 + 8;
+    let blocks = f64::from(profile.geometry.blocks_per_plane);
+    profile.translation.over_provisioning = (6.0 / blocks).max(0.12);
+    let orders = planewise_model::AllocationOrder::all();
+    let is_write_order = rng.random_range(0..3) == 0;
+    profile.translation.allocation =
+        if is_write_order { "write-order".into() } else { orders.choose(rng).unwrap().to_string() };
+    profile.advanced_commands.die_interleave = rng.random_range(0..2) == 0;
+    profile.advanced_commands.multi_plane = rng.random_range(0..2) == 0;
+    let (read, program) = [
+        (PageLatency::Uniform(25_000), PageLatency::Uniform(250_000)),
+        (PageLatency::Uniform(60_000), PageLatency::PerType(vec![400_000, 1_300_000])),
+        (
+            PageLatency::PerType(vec![45_000, 55_000, 65_000]),
+            PageLatency::PerType(vec![250_000, 600_000, 900_000]),
+        ),
+        (PageLatency::PerType(vec![40_000, 70_000]), PageLatency::PerType(vec![300_000, 1_100_000])),
+    ]
+    .choose(rng)
+    .unwrap()
+    .clone();
+    (profile.timing.read_ns, profile.timing.program_ns) = (read, program);
+    profile.timing.transfer_ps_per_byte = *[833, 1_250, 2_500, 10_000, 25_000].choose(rng).unwrap();
+    profile.timing.whole_page_reads = rng.random_range(0..4) == 0;
+    if rng.random_range(0..2) == 0 {
+        profile.write_buffer = Some(WriteBuffer {
+            pages: *[64, 1024].choose(rng).unwrap(),
+            watermark: 0.5,
+            run_pages: 16,
+            in_flight_pages: 64,
+        });
+    }
+    if rng.random_range(0..2) == 0 {
+        profile.read_ahead = Some(ReadAhead {
+            streams: rng.random_range(1..5),
+            trigger: 2,
+            window_pages: 32,
+            run_pages: 8,
+            buffer_pages: 128,
+            dropped_by_writes: false,
+        });
+    }
+    if rng.random_range(0..2) == 0 {
+        profile.link = serde_link(*[260, 550, 3200].choose(rng).unwrap());
+        profile.processor = Some(Processor {
+            command_ns: 3_000,
+            operation_ns: 4_000,
+            run_page_ns: 500,
+            update_ns: 500,
+            turn_ns: 0,
+            scan_ns: 0,
+            scan_entries: 0,
+        });
+    }
+    let chips = u64::from(profile.geometry.chips_per_channel);
+    let dies =
+        if profile.advanced_commands.die_interleave { u64::from(profile.geometry.dies_per_chip) } else { 1 };
+    Known {
+        chunk: u64::from(profile.geometry.page_bytes),
+        degree: u64::from(profile.geometry.channels),
+        sub_domains: chips * dies,
+        is_write_order,
+        profile,
+    }
+}
+
+fn serde_link(mb_per_s: u32) -> Option<Link> {
+    Some(Link { mb_per_s, command_ns: 2_000 })
+}
