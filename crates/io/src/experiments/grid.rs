@@ -14,7 +14,9 @@ pub static EXPERIMENT: Experiment = Experiment {
     name: "grid",
     summary: "bandwidth over patterns, sizes and requests in flight",
     source: "figures 5 and 16",
-    writes: |options| options.fill || or(&options.patterns, &Pattern::ALL).iter().any(|pattern| pattern.writes()),
+    writes: |options| {
+        options.fill || or(&options.patterns, &Pattern::ALL).iter().any(|pattern| pattern.writes())
+    },
     steps,
 };
 

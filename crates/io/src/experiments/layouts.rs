@@ -42,7 +42,10 @@ fn steps(options: &Options, target: &TargetInfo) -> Result<Vec<Step>, String> {
                 steps.measure(&labels(Pattern::RandomRead, depth), &[job])?;
             }
             for depth in JOBS {
-                steps.measure(&labels(Pattern::Read, depth), &[JobPlan::new(Pattern::Read, size, depth, area)])?;
+                steps.measure(
+                    &labels(Pattern::Read, depth),
+                    &[JobPlan::new(Pattern::Read, size, depth, area)],
+                )?;
             }
         }
     }

@@ -102,8 +102,7 @@ pub enum Pattern {
 
 impl Pattern {
     /// All, as the paper lists them.
-    pub const ALL: [Pattern; 4] =
-        [Pattern::Read, Pattern::RandomRead, Pattern::Write, Pattern::RandomWrite];
+    pub const ALL: [Pattern; 4] = [Pattern::Read, Pattern::RandomRead, Pattern::Write, Pattern::RandomWrite];
 
     /// As fio calls it.
     pub fn name(self) -> &'static str {
@@ -172,12 +171,17 @@ fn measure(labels: &[(&str, String)], jobs: &[JobPlan], options: &Options) -> Re
     let mut text = String::new();
     for (number, job) in jobs.iter().enumerate() {
         let JobPlan { pattern, size, depth, processes, area } = job;
-        let name = if jobs.len() == 1 { pattern.name().to_owned() } else { format!("{pattern}-{}", number + 1) };
+        let name =
+            if jobs.len() == 1 { pattern.name().to_owned() } else { format!("{pattern}-{}", number + 1) };
         text += &format!(
             "[job.{name}]\nrw = \"{pattern}\"\nbs = \"{size}\"\niodepth = \"{depth}\"\nnumjobs = \"{processes}\"\n\
              offset = \"{}\"\nsize = \"{}\"\noffset_increment = \"{}\"\nruntime = \"{}ns\"\ntime_based = \"1\"\n\
              norandommap = \"1\"\nrandseed = \"{}\"\n",
-            area.start, area.length, area.length, options.time.0, number + 1
+            area.start,
+            area.length,
+            area.length,
+            options.time.0,
+            number + 1
         );
     }
     let writers = jobs.iter().filter(|job| job.pattern.writes());
@@ -259,8 +263,7 @@ fn or<T: Clone>(given: &[T], own: &[T]) -> Vec<T> {
 /// Sizes that the target can take.
 fn sizes(options: &Options, own: &[u32], target: &TargetInfo) -> Result<Vec<u32>, String> {
     let allowed = |size: &u32| {
-        size.is_multiple_of(target.block_bytes)
-            && u64::from(*size) <= target.longest.0.min(options.area.0)
+        size.is_multiple_of(target.block_bytes) && u64::from(*size) <= target.longest.0.min(options.area.0)
     };
     if let Some(wrong) = options.sizes.iter().find(|size| !allowed(size)) {
         return Err(format!(

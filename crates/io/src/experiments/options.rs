@@ -124,7 +124,10 @@ mod tests {
             options.set(key, text).unwrap();
         }
         assert_eq!((options.area, options.time, options.fill), (Bytes(256 << 20), Ns(30_000_000_000), false));
-        assert_eq!((options.sizes.as_slice(), options.depths.as_slice()), (&[4096, 16384][..], &[1, 8, 32][..]));
+        assert_eq!(
+            (options.sizes.as_slice(), options.depths.as_slice()),
+            (&[4096, 16384][..], &[1, 8, 32][..])
+        );
         options.set("patterns", "read,randwrite").unwrap();
         assert_eq!(options.patterns, [Pattern::Read, Pattern::RandomWrite]);
         for (key, text, words) in [

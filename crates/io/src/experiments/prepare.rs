@@ -126,7 +126,9 @@ impl Writes {
             }
             Writes::Random { area, size, depth, time } => {
                 let end = target.now() + time;
-                write(target, depth, stop, &mut |now| (now < end).then(|| (anywhere(&area, size), u64::from(size))))?
+                write(target, depth, stop, &mut |now| {
+                    (now < end).then(|| (anywhere(&area, size), u64::from(size)))
+                })?
             }
         };
         target.flush()?;
@@ -139,7 +141,11 @@ impl fmt::Display for Writes {
         match self {
             Writes::Fill { size, .. } => write!(f, "in order, {} at a time", Bytes(u64::from(*size))),
             Writes::Spread { size, between, .. } => {
-                write!(f, "in order, {} at a time with {between} elsewhere behind each", Bytes(u64::from(*size)))
+                write!(
+                    f,
+                    "in order, {} at a time with {between} elsewhere behind each",
+                    Bytes(u64::from(*size))
+                )
             }
             Writes::Random { size, depth, time, .. } => {
                 write!(f, "anywhere for {time}, {depth} of {} at a time", Bytes(u64::from(*size)))

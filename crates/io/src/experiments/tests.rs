@@ -2,8 +2,8 @@ use super::*;
 use crate::drivers::HostOptions;
 use crate::target::{Completed, Operation, SimTarget, Target, TargetError};
 use planewise_model::Profile;
-use planewise_sim::results::RunResult;
 use planewise_sim::Condition;
+use planewise_sim::results::{RunResult, Status};
 use std::sync::atomic::AtomicBool;
 
 fn quick() -> Options {
@@ -175,7 +175,10 @@ fn a_target_that_fails_ends_the_experiment_and_keeps_what_was_measured() {
     let host = HostOptions::new();
     let done = run(&mut target, &host, "grid", &steps, &AtomicBool::new(false), &mut |_| {}).unwrap();
     assert!(done.failure.unwrap().to_string().contains("gone"));
-    assert!(done.runs.len() <= 2);
+    let (last, whole) = done.runs.split_last().unwrap();
+    assert!(!whole.is_empty() && whole.iter().all(|run| run.status == Status::Complete));
+    assert_eq!(last.status, Status::Interrupted);
+    assert!(last.target.as_ref().unwrap().failure.as_ref().unwrap().contains("gone"));
 }
 
 #[test]
