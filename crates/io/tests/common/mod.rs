@@ -62,6 +62,7 @@ pub fn draw(seed: u64) -> Known {
             watermark: 0.5,
             run_pages: 16,
             in_flight_pages: 64,
+            ..WriteBuffer::default()
         });
     }
     if rng.random_range(0..2) == 0 {
@@ -84,6 +85,7 @@ pub fn draw(seed: u64) -> Known {
             turn_ns: 0,
             scan_ns: 0,
             scan_entries: 0,
+            ..Processor::default()
         });
     }
     let chips = u64::from(profile.geometry.chips_per_channel);
@@ -99,5 +101,5 @@ pub fn draw(seed: u64) -> Known {
 }
 
 fn serde_link(mb_per_s: u32) -> Option<Link> {
-    Some(Link { mb_per_s, command_ns: 2_000 })
+    Some(Link { mb_per_s, command_ns: 2_000, ..Link::default() })
 }
