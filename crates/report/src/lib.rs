@@ -16,6 +16,7 @@ pub mod html;
 pub mod json;
 pub mod names;
 pub mod plot;
+pub mod probe;
 pub mod single;
 pub mod summary;
 pub mod sweep;

@@ -2,11 +2,13 @@
 
 mod bench;
 mod drive;
+mod probe;
 mod simulate;
 mod trace;
 
 pub use bench::BenchArguments;
 pub use drive::DriveArguments;
+pub use probe::ProbeArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
     ConvertArguments, CutArguments, InfoArguments, ReadArguments, ScaleTimeArguments, SynthArguments,
@@ -47,6 +49,8 @@ pub enum Command {
     Run(RunArguments),
     /// Run closed-loop jobs, or a model of an application, under one scheme or several
     Bench(BenchArguments),
+    /// Find out what is inside a drive, simulated or real, by measuring it from outside
+    Probe(ProbeArguments),
     /// Look at, convert, cut, stretch and make traces
     #[command(subcommand)]
     Trace(TraceCommand),

@@ -5,6 +5,7 @@ pub mod compare;
 pub mod completions;
 pub mod device;
 pub mod man;
+pub mod probe;
 pub mod run;
 pub mod scheduler;
 mod simulate;
