@@ -111,11 +111,19 @@ fn quoted(word: &str) -> String {
 fn default_place(file: &ProbeFile) -> PathBuf {
     let identity = format!("{:?} {:?}", file.findings.subject, file.simulated);
     let hash = blake3::hash(identity.as_bytes()).to_hex();
-    let name = &file.findings.subject.target;
-    let name = Path::new(name).file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned());
+    let name = plain_name(&file.findings.subject.target);
+    Path::new("planewise-out").join(format!("probe-{name}-{}", &hash.as_str()[..8]))
+}
+
+/// The last part of a target's name, as a word for a file's name: letters, digits, `_`, `.`, `+` and `-` stay; no leading dot.
+fn plain_name(target: &str) -> String {
+    let target = target.strip_prefix("sim:").unwrap_or(target);
+    let name = Path::new(target)
+        .file_name()
+        .map_or_else(|| target.to_owned(), |name| name.to_string_lossy().into_owned());
     let is_plain = |c: char| c.is_alphanumeric() || "_.+-".contains(c);
     let name: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(64).collect();
-    Path::new("planewise-out").join(format!("probe-{name}-{}", &hash.as_str()[..8]))
+    name.trim_start_matches('.').to_owned()
 }
 
 fn say_before(before: &Before, journal: &Journal, quiet: bool) {
@@ -231,9 +239,14 @@ fn check_again(findings: &Findings, earlier: &Findings) -> Result<(), End> {
 
 fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArguments) -> Result<(), Failure> {
     let place = journal.directory().to_owned();
+    let mut profile = None;
     let failure = match ended {
         Ok(()) => {
             journal.end(Status::Complete, String::new())?;
+            profile = made_profile(journal.kept(), arguments.quiet);
+            if let Some(profile) = &profile {
+                journal.add("profile.toml", profile)?;
+            }
             None
         }
         Err(End::Failure(failure)) => return Err(failure),
@@ -258,12 +271,45 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
             ))
         }
     };
-    if arguments.json {
-        output::print(&journal.kept().to_json())?;
-    } else {
-        output::print(&planewise_report::probe::text(journal.kept(), output::style()))?;
-    }
+    let page = planewise_report::probe::html(journal.kept(), profile.as_deref().unwrap_or(""));
+    journal.add("report.html", &page)?;
+    print(journal.kept(), profile.is_some(), &place, arguments)?;
     failure.map_or(Ok(()), Err)
+}
+
+/// The profile of a finished probe.
+fn made_profile(file: &ProbeFile, quiet: bool) -> Option<String> {
+    let name = format!("probed-{}", plain_name(&file.findings.subject.target));
+    match probe::profile(&file.findings, &name) {
+        Ok(profile) => Some(profile.to_toml()),
+        Err(problem) => {
+            if !quiet {
+                eprintln!("note: no profile was made: {problem}");
+            }
+            None
+        }
+    }
+}
+
+fn print(
+    file: &ProbeFile,
+    has_profile: bool,
+    place: &Path,
+    arguments: &ProbeArguments,
+) -> Result<(), Failure> {
+    let mut paths = format!("Report: {}\n", place.join("report.html").display());
+    if has_profile {
+        paths += &format!("Profile: {}\n", place.join("profile.toml").display());
+    }
+    if !arguments.json {
+        let text = planewise_report::probe::text(file, output::style());
+        return output::print(&format!("{text}\n{paths}"));
+    }
+    output::print(&file.to_json())?;
+    if !arguments.quiet {
+        eprint!("{paths}");
+    }
+    Ok(())
 }
 
 impl From<ProbeError> for Failure {
