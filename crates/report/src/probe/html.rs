@@ -147,7 +147,8 @@ fn figures(findings: &Findings) -> Vec<Figures> {
 fn figure(curve: &Curve) -> Figure {
     let lines: Vec<curves::Curve<'_>> =
         curve.lines.iter().map(|(name, points)| curves::Curve { name, points }).collect();
-    let svg = curves::plot(&curve.title, &curve.x, &curve.y, &lines).map(Value::from_safe_string);
+    let [x, y] = [&curve.x, &curve.y].map(|axis| rows::in_units(axis));
+    let svg = curves::plot(&curve.title, &x, &y, &lines).map(Value::from_safe_string);
     Figure { heading: curve.title.clone(), svg }
 }
 
@@ -253,7 +254,7 @@ fn summary(findings: &Findings) -> Vec<String> {
         .iter()
         .flat_map(|group| &group.rows)
         .filter(|row| row.value.is_none())
-        .map(|row| row.name.trim_start_matches("… "))
+        .map(|row| row.name)
         .collect();
     if !unknown.is_empty() {
         sentences.push(format!("Undetermined, with the reasons below: {}.", unknown.join(", ")));

@@ -8,6 +8,8 @@ use crate::output;
 use crate::plan;
 use crate::target::{self, Wanted};
 use journal::{Before, Journal, Wish};
+use planewise_io::plan::WritePlan;
+use planewise_io::probe::expected::USUAL_CHUNK;
 use planewise_io::probe::file::{ProbeFile, Simulated, Status};
 use planewise_io::probe::{self, Findings, Options, ProbeError, STAGES, Subject};
 use planewise_io::{Target, TargetKind};
@@ -41,7 +43,9 @@ pub fn execute(arguments: &ProbeArguments, stop: &AtomicBool) -> Result<(), Fail
     let wish = Wish { named: arguments.out.is_some(), force: arguments.force };
     let (mut journal, before) = Journal::open(&place, new, wish)?;
     say_before(&before, &journal, arguments.quiet);
-    let ended = measure(&mut *target, &options, &mut journal, before, stop, arguments.quiet);
+    let ended = announce(&mut *target, &options, &journal, stop, arguments.quiet)
+        .map_err(End::Probe)
+        .and_then(|()| measure(&mut *target, &options, &mut journal, before, stop, arguments.quiet));
     finish(ended, &mut journal, arguments)
 }
 
@@ -145,6 +149,58 @@ fn say_before(before: &Before, journal: &Journal, quiet: bool) {
     }
 }
 
+/// Says what is going to be written to a real target, and how long it takes; or what is left out because nothing may be.
+fn announce(
+    target: &mut dyn Target,
+    options: &Options,
+    journal: &Journal,
+    stop: &AtomicBool,
+    quiet: bool,
+) -> Result<(), ProbeError> {
+    let findings = &journal.kept().findings;
+    if quiet || target.info().kind == TargetKind::Simulated {
+        return Ok(());
+    }
+    let expected = probe::expected(target, options, findings, stop)?;
+    let info = target.info();
+    if !info.writable {
+        let what: Vec<&str> = STAGES
+            .iter()
+            .filter(|entry| entry.writes && probe::wanted(entry, true, options.quick))
+            .map(|entry| entry.name)
+            .collect();
+        eprintln!(
+            "note: {} is only read, for about {} s; stages that write are left out: {}. --destroy-data {} allows them and loses its data",
+            info.name,
+            expected.time.as_secs().max(1),
+            what.join(", "),
+            Path::new(&info.name)
+                .file_name()
+                .map_or_else(|| info.name.clone(), |name| name.to_string_lossy().into_owned())
+        );
+        return Ok(());
+    }
+    if expected.writing.is_empty() {
+        return Ok(());
+    }
+    let chunk = findings.chunk.as_ref().and_then(|chunk| chunk.value).unwrap_or(USUAL_CHUNK);
+    let what = format!(
+        "stages {}: in order and at random, {} at most with chunks of {chunk}, with any",
+        expected.writing.join(", "),
+        expected.written
+    );
+    let plan = WritePlan {
+        target: info,
+        what: &what,
+        start: options.start,
+        area: options.area,
+        volume: Some(expected.written_most),
+        time: Some(expected.time),
+    };
+    eprintln!("{plan}");
+    Ok(())
+}
+
 /// Why a probe ended early.
 enum End {
     Probe(ProbeError),
@@ -205,7 +261,7 @@ struct OpenLine {
 impl OpenLine {
     fn begin(&self, text: &str) {
         if !self.quiet {
-            eprint!("{text} … ");
+            eprint!("{text} ... ");
             self.is_open.set(true);
         }
     }
