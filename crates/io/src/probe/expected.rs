@@ -69,12 +69,12 @@ pub fn expected(
         .filter(|entry| !findings.stages.iter().any(|stage| stage.name == entry.name))
         .collect();
     let found = findings.chunk.as_ref().and_then(|chunk| chunk.value);
-    let units = findings.domains.as_ref().and_then(|domains| domains.units.value).unwrap_or(USUAL_UNITS);
+    let units = findings.domains.as_ref().and_then(|domains| domains.units.value);
     let cost = |entry: &Entry, chunk: Bytes| {
         let chunk = chunk.0.max(u64::from(info.block_bytes));
         let mut cost = cost(entry.name, options, chunk, units, &info, &speed);
         if !info.writable {
-            cost.written = 0;
+            (cost.written, cost.pause) = (0, 0);
         }
         cost
     };
@@ -117,9 +117,16 @@ fn speed(target: &mut dyn Target, options: &Options, stop: &AtomicBool) -> Resul
 }
 
 /// Costs of a stage, from what its file does.
-fn cost(name: &str, options: &Options, chunk: u64, units: u64, info: &TargetInfo, speed: &Speed) -> Cost {
+fn cost(
+    name: &str,
+    options: &Options,
+    chunk: u64,
+    units: Option<u64>,
+    info: &TargetInfo,
+    speed: &Speed,
+) -> Cost {
     let (depth, capacity) = (info.depth, info.capacity);
-    let behind = (units * 400).clamp(2000, 60_000);
+    let behind = (units.unwrap_or(USUAL_UNITS) * 400).clamp(2000, 60_000);
     let (quick, area) = (options.quick, options.area.0);
     let of = |short: u64, full: u64| if quick { short } else { full };
     match name {
@@ -136,7 +143,8 @@ fn cost(name: &str, options: &Options, chunk: u64, units: u64, info: &TargetInfo
             serial: 20_000,
             // Writes on an idle device; then those behind which reads wait, each with a pause, and sustained ones.
             written: (1024 + behind) * chunk + (4096 * chunk).max(128 << 20),
-            pause: 8 * behind / 4,
+            // Of what is tried, a quarter is enough as a rule.
+            pause: if units.is_some() { 8 * behind / 4 } else { 0 },
         },
         "parallelism" => {
             let (operations, depths) = (of(1024, 8192), u64::from(depth.ilog2()) + 1);

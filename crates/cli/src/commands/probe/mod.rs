@@ -185,7 +185,7 @@ fn announce(
     }
     let chunk = findings.chunk.as_ref().and_then(|chunk| chunk.value).unwrap_or(USUAL_CHUNK);
     let what = format!(
-        "stages {}: in order and at random, {} at most with chunks of {chunk}, with any",
+        "stages {}: in order and at random, {} at most with chunks of {chunk} and, whatever their size,",
         expected.writing.join(", "),
         expected.written
     );
@@ -242,12 +242,14 @@ fn measure(
         |entry| lines.begin(&format!("stage {} of {all}, {}: {}", done.get() + 1, entry.name, entry.what)),
         |findings| {
             done.set(findings.stages.len());
+            if is_simulated && findings.stages.len() <= earlier.stages.len() {
+                check_again(findings, &earlier)?;
+            } else {
+                journal.keep(findings).map_err(End::Failure)?;
+            }
             let seconds = findings.stages.last().map_or(0.0, |stage| stage.seconds);
             lines.end(&format!("{seconds:.2} s"));
-            if is_simulated && findings.stages.len() <= earlier.stages.len() {
-                return check_again(findings, &earlier);
-            }
-            journal.keep(findings).map_err(End::Failure)
+            Ok(())
         },
     )
 }
