@@ -310,6 +310,8 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
         status: Status::Complete,
         invariants: BTreeMap::new(),
         closed_loop: None,
+        target: None,
+        replay: None,
     }
 }
 

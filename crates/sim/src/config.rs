@@ -160,14 +160,7 @@ impl RunConfig {
             _ => profile.advanced_commands,
         };
         let conflict_units = units(&profile, self.level)?;
-        let knowledge = HostKnowledge {
-            queue_length: self.queue_length,
-            units: self.told_units.map_or_else(|| conflict_units.clone(), UnitMap::modulo),
-            writes_stay: profile.translation.allocation.parse::<AllocationOrder>().is_ok(),
-            page_bytes: profile.geometry.page_bytes,
-            capacity_sectors: u64::from(profile.user_pages())
-                * u64::from(profile.geometry.sectors_per_page()),
-        };
+        let knowledge = self.host_knowledge()?;
         let stack = StackConfig {
             scheduler: self.scheduler.clone(),
             tunables: self.tunables.clone(),
@@ -178,6 +171,24 @@ impl RunConfig {
             command_queue,
         };
         Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })
+    }
+
+    /// What the host knows of the device: the truth, but for the number of units where it is told another.
+    ///
+    /// # Errors
+    /// An allocation that the device cannot have.
+    pub fn host_knowledge(&self) -> Result<HostKnowledge, SimError> {
+        let (profile, geometry) = (&self.profile, &self.profile.geometry);
+        Ok(HostKnowledge {
+            queue_length: self.queue_length,
+            units: match self.told_units {
+                Some(units) => UnitMap::modulo(units),
+                None => units(profile, self.level)?,
+            },
+            writes_stay: profile.translation.allocation.parse::<AllocationOrder>().is_ok(),
+            page_bytes: geometry.page_bytes,
+            capacity_sectors: u64::from(profile.user_pages()) * u64::from(geometry.sectors_per_page()),
+        })
     }
 
     /// The scheduler's tunables with their values.

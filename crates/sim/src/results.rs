@@ -79,6 +79,65 @@ pub struct RunResult {
     /// What a closed loop measures besides; nothing when a trace was replayed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_loop: Option<ClosedLoop>,
+    /// What was measured from outside; nothing when the simulator itself measured. What only a simulator sees (utilization,
+    /// waits for dies and channels, flash operations, collections) is 0 in `metrics` then, and no measurement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<MeasuredTarget>,
+    /// How a trace was replayed on a target; nothing for other runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
+}
+
+/// A target as it was measured from outside.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeasuredTarget {
+    /// As the user names it: `sim:ssd-s`, `/dev/nvme0n1`.
+    pub name: String,
+    /// What it is: `simulated device`, `block device`, `file`.
+    pub kind: String,
+    /// What served it: `model`, `io_uring`, `synchronous`.
+    pub engine: String,
+    /// Bytes that can be addressed.
+    pub capacity_bytes: u64,
+    /// Unit of addresses and lengths, bytes.
+    pub block_bytes: u32,
+    /// Operations under way at most.
+    pub depth: u32,
+    /// Parallel units that the host believed in; none when it was told of none, and conflicts are 0 and no measurement.
+    pub units: Option<u32>,
+    /// Bytes of a page as the host believed in it.
+    pub page_bytes: u32,
+    /// Requests longer than the target's longest operation, made of several.
+    pub split_requests: u64,
+    /// Why the run ended early, when the target failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+}
+
+/// How a trace was replayed on a target.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    /// `open`: at the recorded times; `closed`: as fast as so many in flight allow.
+    pub mode: String,
+    /// Requests in flight of a closed loop at most.
+    pub depth: Option<u32>,
+    /// From the time when a request was due to when it was in the hands of the target's driver, or of the scheduler in front of
+    /// it. All 0 in a closed loop, where nothing is due.
+    pub lateness_ns: Distribution,
+    /// The 99th percentile of lateness above which the replay is not faithful, ns.
+    pub lateness_bound_ns: u64,
+    /// Whether the 99th percentile of lateness is within the bound. A closed loop always is.
+    pub faithful: bool,
+    /// Requests that were late because the host's queue had no room: the target is slower than the trace.
+    pub late_for_room: u64,
+    /// Recorded requests that were left out because they write.
+    pub writes_left_out: u64,
+    /// Requests that were widened to whole blocks of the target.
+    pub widened: u64,
+    /// Requests whose addresses were folded back onto the target.
+    pub folded: u64,
+    /// Of these, cut off at the end of the target.
+    pub cut_at_end: u64,
 }
 
 /// What the processes of a workload got.

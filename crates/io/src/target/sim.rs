@@ -101,7 +101,8 @@ impl Target for SimTarget {
             self.simulator.advance(next)?;
             self.now = self.now.max(next);
             self.take_completed(completed);
-            if completed.len() > before {
+            // At `until` itself nothing starts before this is called again: operations that are issued then belong to the instant.
+            if completed.len() > before || next == until {
                 return Ok(self.now);
             }
         }

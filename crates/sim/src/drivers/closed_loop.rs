@@ -1,6 +1,7 @@
 //! Closed loop: the processes of a workload issue a request when they are ready for it, most often because one completed.
 
 use super::measure;
+use super::processes::{ALL_WAIT, Processes};
 use super::watch::{self, Watch};
 use crate::config::RunConfig;
 use crate::engine::Simulator;
@@ -10,9 +11,8 @@ use crate::observers::groups::Groups;
 use crate::observers::{Completion, Observer};
 use crate::results::{RunResult, Status};
 use planewise_model::{Ns, Request};
-use planewise_workload::{Step, Workload};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use planewise_workload::Workload;
+use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
 /// How to run.
@@ -48,7 +48,7 @@ pub fn run<O: Observer>(
     let mut status = Status::Complete;
     loop {
         if first.is_none() && driver.now >= ramp {
-            before = (simulator.scheduler_counters(), operations(&*driver.workload));
+            before = (simulator.scheduler_counters(), operations(driver.processes.workload()));
             // What waits outside was issued during the ramp, and gets its numbers next.
             let from = simulator.submitted() + driver.outside.len() as u64;
             let observer = simulator.observer_mut();
@@ -98,14 +98,9 @@ fn operations(workload: &dyn Workload) -> u64 {
 
 /// Lets a workload's processes act on a simulator.
 pub struct Driver<'a> {
-    workload: &'a mut dyn Workload,
+    processes: Processes<'a>,
     /// The simulator's clock stands between events; this one does not.
     now: Ns,
-    /// When processes want to be asked, the earliest on top; ties by process. Entries that `wake_at` does not confirm are stale.
-    due: BinaryHeap<Reverse<(Ns, u32)>>,
-    wake_at: Vec<Ns>,
-    is_done: Vec<bool>,
-    running: u32,
     /// Issued requests for which the I/O queue has no room. They wait outside, and that wait counts.
     outside: VecDeque<Request>,
     completions: Vec<Completion>,
@@ -114,14 +109,9 @@ pub struct Driver<'a> {
 impl<'a> Driver<'a> {
     /// All processes are to be asked at the beginning.
     pub fn new(workload: &'a mut dyn Workload) -> Driver<'a> {
-        let processes: u32 = workload.groups().iter().map(|group| group.processes).sum();
         Driver {
-            workload,
+            processes: Processes::new(workload),
             now: Ns::ZERO,
-            due: (0..processes).map(|process| Reverse((Ns::ZERO, process))).collect(),
-            wake_at: vec![Ns::ZERO; processes as usize],
-            is_done: vec![false; processes as usize],
-            running: processes,
             outside: VecDeque::new(),
             completions: Vec::new(),
         }
@@ -134,98 +124,40 @@ impl<'a> Driver<'a> {
     /// As [`Simulator::submit`] and [`Simulator::advance`]; a workload all of whose processes wait for one another.
     pub fn step<O: Observer>(&mut self, simulator: &mut Simulator<O>) -> Result<bool, SimError> {
         simulator.keep_completions();
-        while let Some(&Reverse((at, process))) = self.due.peek() {
-            if at > self.now {
-                break;
+        let outside = &mut self.outside;
+        self.processes.act(self.now, &mut |request| {
+            if outside.is_empty() && simulator.has_room() {
+                simulator.submit(&request)
+            } else {
+                simulator.check(&request)?;
+                outside.push_back(request);
+                Ok(())
             }
-            self.due.pop();
-            if self.wake_at[process as usize] == at {
-                self.ask(simulator, process)?;
-            }
-        }
+        })?;
         while simulator.has_room()
             && let Some(request) = self.outside.pop_front()
         {
             simulator.submit(&request)?;
         }
-        if self.running == 0 && self.outside.is_empty() {
+        if !self.processes.are_running() && self.outside.is_empty() {
             return Ok(false);
         }
-        let due = self.due.peek().map_or(Ns::MAX, |&Reverse((at, _))| at);
+        let due = self.processes.next_due();
         let next = simulator.next_event();
         if next.min(due) == Ns::MAX {
             simulator.drain()?;
-            let message = "the workload's processes all wait, and nothing is under way".to_owned();
-            return Err(SimError::Source(message));
+            return Err(SimError::Source(ALL_WAIT.to_owned()));
         }
         if due < next {
             self.now = due;
         } else {
             simulator.advance(next)?;
             self.now = next;
-            self.tell(simulator);
-        }
-        Ok(true)
-    }
-
-    /// Tells processes what completed; those and the ones that they wake are due now.
-    fn tell<O: Observer>(&mut self, simulator: &mut Simulator<O>) {
-        let mut completions = std::mem::take(&mut self.completions);
-        simulator.take_completions(&mut completions);
-        for completion in completions.drain(..) {
-            let process = completion.request.process - 1;
-            self.workload.completed(process, &completion.request, completion.completed);
-            self.wake(process);
-            self.wake_others();
-        }
-        self.completions = completions;
-    }
-
-    fn wake(&mut self, process: u32) {
-        // Several completions at one instant ask once.
-        if self.wake_at[process as usize] != self.now && !self.is_done[process as usize] {
-            self.wake_at[process as usize] = self.now;
-            self.due.push(Reverse((self.now, process)));
-        }
-    }
-
-    fn wake_others(&mut self) {
-        while let Some(process) = self.workload.take_woken() {
-            self.wake(process);
-        }
-    }
-
-    /// Carries out what a process does, until it waits.
-    fn ask<O: Observer>(&mut self, simulator: &mut Simulator<O>, process: u32) -> Result<(), SimError> {
-        let now = self.now;
-        self.wake_at[process as usize] = Ns::MAX;
-        loop {
-            let step = self.workload.next(process, now);
-            self.wake_others();
-            match step {
-                Step::Submit(io) => {
-                    let request = io.request(now, process);
-                    if self.outside.is_empty() && simulator.has_room() {
-                        simulator.submit(&request)?;
-                    } else {
-                        simulator.check(&request)?;
-                        self.outside.push_back(request);
-                    }
-                }
-                Step::WaitUntil(at) if at <= now => {}
-                Step::WaitUntil(at) => {
-                    self.wake_at[process as usize] = at;
-                    self.due.push(Reverse((at, process)));
-                    return Ok(());
-                }
-                Step::Wait => return Ok(()),
-                Step::Done => {
-                    if !std::mem::replace(&mut self.is_done[process as usize], true) {
-                        self.running -= 1;
-                    }
-                    return Ok(());
-                }
+            simulator.take_completions(&mut self.completions);
+            for completion in self.completions.drain(..) {
+                self.processes.completed(next, &completion);
             }
         }
+        Ok(true)
     }
 }

@@ -3,7 +3,7 @@
 use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
-use crate::host_sched::{Counters, WRITE_BATCHES, WRITE_BATCHES_PROMOTED};
+use crate::host_sched::Counters;
 use crate::observers::Observer;
 use crate::observers::collections::CollectionMetrics;
 use crate::observers::metrics::MetricsObserver;
@@ -36,10 +36,9 @@ pub(super) fn summarise<O: Observer>(
     trace: &str,
     status: Status,
 ) -> Result<RunResult, SimError> {
-    let batches = (counters.get(WRITE_BATCHES_PROMOTED), counters.get(WRITE_BATCHES));
     let (metrics, (collections, _)) = &simulator.observer().0;
     let gc = collections.metrics(simulator.now(), simulator.wear(), |pages| simulator.flush_time(pages));
-    let metrics = metrics.metrics(simulator.now(), batches, gc);
+    let metrics = metrics.metrics(simulator.now(), counters.write_batches(), gc);
     let translation = &config.profile.translation;
     Ok(RunResult {
         labels: Labels {
@@ -68,5 +67,7 @@ pub(super) fn summarise<O: Observer>(
         status,
         invariants: BTreeMap::new(),
         closed_loop: None,
+        target: None,
+        replay: None,
     })
 }

@@ -2,5 +2,6 @@
 
 pub mod closed_loop;
 mod measure;
+pub mod processes;
 pub mod replay;
 mod watch;

@@ -13,6 +13,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "batches by address, reads before writes, every request with a deadline",
     source: "Linux 2.6.32, Documentation/block/deadline-iosched.txt",
     tunables: &[READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, FIFO_BATCH, FRONT_MERGES],
+    uses_units: false,
     build: |host, values| {
         Ok(Box::new(Dispatching::new(Deadline {
             storage: Storage::new(host.queue_length),

@@ -126,6 +126,11 @@ impl Counters {
         self.0.get(name).copied().unwrap_or(0)
     }
 
+    /// Write batches that were promoted before waiting reads, and all write batches.
+    pub fn write_batches(&self) -> (u64, u64) {
+        (self.get(WRITE_BATCHES_PROMOTED), self.get(WRITE_BATCHES))
+    }
+
     /// What was counted after `earlier`.
     pub fn since(&self, earlier: &Counters) -> Counters {
         self.0.iter().map(|(name, count)| (name.clone(), count - earlier.get(name))).collect()
@@ -165,6 +170,8 @@ pub struct Entry {
     pub source: &'static str,
     /// Its tunables.
     pub tunables: &'static [Tunable],
+    /// Whether it goes by the parallel units that the host believes in.
+    pub uses_units: bool,
     /// Builds it, or says which tunable does not go with the device.
     pub build: Build,
 }

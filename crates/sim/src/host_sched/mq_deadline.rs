@@ -15,6 +15,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "deadline with a position of its own for each direction",
     source: "Linux 6.x, Documentation/block/deadline-iosched.rst",
     tunables: &[READ_EXPIRE, WRITE_EXPIRE, WRITES_STARVED, FIFO_BATCH, FRONT_MERGES],
+    uses_units: false,
     build: |host, values| {
         Ok(Box::new(Dispatching::new(MqDeadline {
             storage: Storage::new(host.queue_length),

@@ -10,6 +10,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "arrival order",
     source: "Gao et al., IEEE TCAD 2017, section IV-B.4 and figure 6",
     tunables: &[],
+    uses_units: false,
     build: |host, _| Ok(Box::new(Noop(Fifo::with_capacity(host.queue_length)))),
 };
 

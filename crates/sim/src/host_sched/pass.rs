@@ -23,6 +23,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "regions in turn, each a batch of one direction by address, every request with a deadline",
     source: "Li et al., J. Zhejiang Univ. Sci. C 2014, section 3",
     tunables: &[REGION_SIZE, BATCH, READ_EXPIRE, WRITE_EXPIRE],
+    uses_units: false,
     build: |host, values| Ok(Box::new(Dispatching::new(Pass::new(host, values)?))),
 };
 

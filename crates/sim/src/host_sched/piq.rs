@@ -9,6 +9,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "reads before writes, both in batches without conflicts",
     source: "Gao et al., IEEE TCAD 2017, section IV-B",
     tunables: &[BARRIER],
+    uses_units: true,
     build: |host, values| {
         Ok(Box::new(Separated::new(Batches::new(host, values), Batches::new(host, values))))
     },

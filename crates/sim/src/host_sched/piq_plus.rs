@@ -19,6 +19,7 @@ pub(super) const ENTRY: Entry = Entry {
             kind: TunableKind::Number { default: 1_000_000, min: 0, max: 1_000_000_000_000 },
         },
     ],
+    uses_units: true,
     build: |host, values| {
         let threshold = Ns(values.number("write_wait_max_ns"));
         Ok(Box::new(Separated::with_promotion(

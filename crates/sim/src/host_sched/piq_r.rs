@@ -10,6 +10,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "reads before writes, reads in batches without conflicts",
     source: "Gao et al., IEEE TCAD 2017, sections IV-B and V",
     tunables: &[BARRIER],
+    uses_units: true,
     build: |host, values| {
         Ok(Box::new(Separated::new(Batches::new(host, values), Fifo::with_capacity(host.queue_length))))
     },

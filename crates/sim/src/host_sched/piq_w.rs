@@ -10,6 +10,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "reads before writes, writes in batches without conflicts",
     source: "Gao et al., IEEE TCAD 2017, sections IV-B and V",
     tunables: &[BARRIER],
+    uses_units: true,
     build: |host, values| {
         Ok(Box::new(Separated::new(Fifo::with_capacity(host.queue_length), Batches::new(host, values))))
     },

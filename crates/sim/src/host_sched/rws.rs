@@ -9,6 +9,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "reads before writes, each in arrival order",
     source: "Gao et al., IEEE TCAD 2017, section IV-B.1",
     tunables: &[],
+    uses_units: false,
     build: |host, _| {
         Ok(Box::new(Separated::new(
             Fifo::with_capacity(host.queue_length),

@@ -70,6 +70,7 @@ pub(super) const ENTRY: Entry = Entry {
             kind: TunableKind::Number { default: 256, min: 1, max: 4_096 },
         },
     ],
+    uses_units: true,
     build: |host, values| Ok(Box::new(Weave::new(host, values)?)),
 };
 

@@ -9,7 +9,7 @@ use planewise_model::Ns;
 use planewise_workload::Group;
 
 /// Gathers completions by group of processes.
-pub(crate) struct Groups {
+pub struct Groups {
     warm_up: u64,
     groups: Vec<OfGroup>,
     processes: Vec<OfProcess>,
@@ -55,7 +55,7 @@ impl Direction {
 
 impl Groups {
     /// Of a workload whose first `warm_up` requests are not measured.
-    pub(crate) fn new(groups: &[Group], warm_up: u64) -> Groups {
+    pub fn new(groups: &[Group], warm_up: u64) -> Groups {
         let numbered = groups.iter().enumerate();
         let processes = numbered.flat_map(|(index, group)| {
             let process = OfProcess { group: index as u32, bytes: 0, window: Window::default() };
@@ -70,12 +70,12 @@ impl Groups {
     }
 
     /// Measures from the request with this number on.
-    pub(crate) fn start_after(&mut self, first: u64) {
+    pub fn start_after(&mut self, first: u64) {
         self.warm_up = first;
     }
 
     /// The results; what was counted with its number, over the window of the run, ns.
-    pub(crate) fn metrics(&self, duration_ns: u64, operations: Option<(&str, u64)>) -> ClosedLoop {
+    pub fn metrics(&self, duration_ns: u64, operations: Option<(&str, u64)>) -> ClosedLoop {
         let operations = operations.map(|(what, count)| Operations {
             what: what.to_owned(),
             count,
@@ -115,7 +115,7 @@ impl Groups {
 
     /// Over the processes that nobody else waits for: nobody asks whether a page cleaner got its share. Over none where some were
     /// never at work together, as on two sides of a stonewall: they had nothing to share.
-    pub(crate) fn fairness(&self, metrics: &[ProcessMetrics]) -> Fairness {
+    pub fn fairness(&self, metrics: &[ProcessMetrics]) -> Fairness {
         let is_foreground = |process: &OfProcess| !self.groups[process.group as usize].group.background;
         let of = |metrics: &ProcessMetrics| &self.processes[metrics.process as usize - 1];
         let counted = metrics.iter().filter(|metrics| is_foreground(of(metrics)));

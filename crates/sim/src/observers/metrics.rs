@@ -13,8 +13,8 @@ use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 /// Longest time a histogram tells apart, ns: about 3 hours. Longer ones count as that; means and maxima stay exact.
 const LONGEST_NS: u64 = 10_000_000_000_000;
 
-/// A distribution in the making.
-pub(super) struct Times {
+/// A distribution of times in the making.
+pub struct Times {
     histogram: Histogram<u64>,
     sum: u128,
     /// For the deviation: double precision is enough, and squares of hours would overflow.
@@ -22,14 +22,22 @@ pub(super) struct Times {
     max: u64,
 }
 
+impl Default for Times {
+    fn default() -> Times {
+        Times::new()
+    }
+}
+
 impl Times {
-    pub(super) fn new() -> Times {
+    /// Nothing recorded yet.
+    pub fn new() -> Times {
         let histogram = Histogram::new_with_bounds(1, LONGEST_NS, 3).expect("constant bounds are valid");
         Times { histogram, sum: 0, squares: 0.0, max: 0 }
     }
 
+    /// Records a time.
     #[inline]
-    pub(super) fn record(&mut self, time: Ns) {
+    pub fn record(&mut self, time: Ns) {
         self.histogram.saturating_record(time.0);
         self.sum += u128::from(time.0);
         self.squares += time.0 as f64 * time.0 as f64;
@@ -56,7 +64,8 @@ impl Times {
             .collect()
     }
 
-    pub(super) fn distribution(&self) -> Distribution {
+    /// The distribution of what was recorded; all zeros when nothing was.
+    pub fn distribution(&self) -> Distribution {
         let cumulative = self.cumulative();
         let Some(&(_, count)) = cumulative.last() else { return Distribution::default() };
         let at = |quantile| cumulative[position(&cumulative, quantile)].0;
@@ -192,7 +201,7 @@ impl Busy {
 }
 
 /// Gathers everything `results.json` holds about a run.
-pub(crate) struct MetricsObserver {
+pub struct MetricsObserver {
     /// Requests before this number are warm-up.
     warm_up: u64,
     measuring: bool,
@@ -226,7 +235,8 @@ pub(crate) struct MetricsObserver {
 }
 
 impl MetricsObserver {
-    pub(crate) fn new(warm_up: u64) -> MetricsObserver {
+    /// Of a run whose first `warm_up` requests are not measured.
+    pub fn new(warm_up: u64) -> MetricsObserver {
         MetricsObserver {
             warm_up,
             measuring: warm_up == 0,
@@ -256,7 +266,7 @@ impl MetricsObserver {
     }
 
     /// Measures from the request with this number on.
-    pub(crate) fn start_after(&mut self, first: u64) {
+    pub fn start_after(&mut self, first: u64) {
         self.warm_up = first;
     }
 
@@ -308,11 +318,11 @@ impl MetricsObserver {
         UnitUtilization { active: share(busy.active, active), wall: share(busy.wall, wall) }
     }
 
-    /// The results. Batch counts, (promoted, all), are the scheduler's, of the same window.
-    pub(crate) fn metrics(&self, now: Ns, write_batches: (u64, u64), gc: GcMetrics) -> Metrics {
+    /// The results. Batch counts, (promoted, all), are the scheduler's, of the same window. Units whose number nobody told, by
+    /// [`Observer::start`], have no utilization: 0.
+    pub fn metrics(&self, now: Ns, write_batches: (u64, u64), gc: GcMetrics) -> Metrics {
         let duration = now.saturating_sub(self.window_start);
         let active = self.active_clock(now);
-        let geometry = self.geometry.expect("the run was started");
         let mut all = DirectionTimes::new();
         self.directions.iter().for_each(|direction| all.add(direction));
         let [read, write] = &self.directions;
@@ -329,12 +339,12 @@ impl MetricsObserver {
             read: read.metrics(duration),
             write: write.metrics(duration),
             all: all.metrics(duration),
-            utilization: Utilization {
+            utilization: self.geometry.map_or_else(Utilization::default, |geometry| Utilization {
                 chip: utilization(self.chip_busy, geometry.chips()),
                 plane: utilization(self.plane_busy, geometry.planes()),
                 die: utilization(self.die_busy, geometry.dies()),
                 channel: utilization(self.channel_busy, geometry.channels),
-            },
+            }),
             conflict: ConflictShares {
                 read_share: read.conflict_share(),
                 write_share: write.conflict_share(),

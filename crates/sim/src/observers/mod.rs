@@ -3,9 +3,9 @@
 //! The engine is generic over one [`Observer`]; a pair of observers is an observer. Hooks that a type leaves alone compile to nothing.
 
 pub(crate) mod collections;
-pub(crate) mod groups;
+pub mod groups;
 pub mod invariants;
-pub(crate) mod metrics;
+pub mod metrics;
 mod processes;
 pub mod recovery;
 pub mod timeline;

@@ -20,6 +20,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "batches of time by address, waiting for the next close read of a process",
     source: "Linux 2.6.32, Documentation/block/as-iosched.txt",
     tunables: tunables::TUNABLES,
+    uses_units: false,
     build: |host, values| {
         Ok(Box::new(Dispatching::new(Anticipatory::new(host.queue_length, Settings::new(values)))))
     },

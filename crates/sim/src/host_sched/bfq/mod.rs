@@ -21,6 +21,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "budgets of sectors for each process in fair order, precedence for those that begin",
     source: "Linux 6.x, Documentation/block/bfq-iosched.rst",
     tunables: tunables::TUNABLES,
+    uses_units: false,
     build: |host, values| Ok(Box::new(Dispatching::new(Bfq::new(host.queue_length, Settings::new(values))))),
 };
 

@@ -20,6 +20,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "time slices for each process, idling for synchronous ones",
     source: "Linux 2.6.32, block/cfq-iosched.c",
     tunables: tunables::TUNABLES,
+    uses_units: false,
     build: |host, values| Ok(Box::new(Dispatching::new(Cfq::new(host.queue_length, Settings::new(values))))),
 };
 

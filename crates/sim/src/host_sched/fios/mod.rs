@@ -19,6 +19,7 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "equal device time for each process in an epoch, reads before writes, short anticipation",
     source: "Park and Shen, FAST 2012",
     tunables: &TUNABLES,
+    uses_units: false,
     build: |host, values| Ok(Box::new(Fios::new(host.queue_length, values))),
 };
 

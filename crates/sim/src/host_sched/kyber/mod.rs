@@ -19,6 +19,7 @@ pub(super) const ENTRY: Entry = Entry {
         target("read_lat_nsec", 2_000_000, "reads should take no longer; shorter throttles writes sooner"),
         target("write_lat_nsec", 10_000_000, "writes should take no longer; shorter throttles reads sooner"),
     ],
+    uses_units: false,
     build: |host, values| {
         let target = |name| Ns(values.number(name));
         Ok(Box::new(Dispatching::new(Kyber {

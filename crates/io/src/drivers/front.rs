@@ -1,0 +1,273 @@
+//! A target with a host stack in front of it: what the simulator is, with a target in the place of the device.
+//!
+//! The order of things at an instant is the simulator's: what ends ends, what arrives enters the queue, the scheduler is asked,
+//! the target starts. So a simulated target behind it gives the latencies that the simulator gives, to the nanosecond.
+
+use super::{DriverError, HostOptions};
+use crate::target::{Completed, Operation, Target, TargetError, TargetKind};
+use planewise_model::{Direction, Lsn, Ns, Request, SECTOR_BYTES};
+use planewise_sim::SimError;
+use planewise_sim::host::{DeviceWaits, HostStack, Slot};
+use planewise_sim::observers::{Completion, Observer};
+use std::collections::VecDeque;
+
+/// Longest time without a look at whether the user wants to stop, against the clock.
+const LOOK: Ns = Ns(50_000_000);
+
+/// What of an issued request the target has not taken yet.
+#[derive(Clone, Copy)]
+struct Rest {
+    slot: Slot,
+    direction: Direction,
+    start: u64,
+    sectors: u64,
+}
+
+/// A target behind a host stack.
+pub struct Front<'a, O> {
+    target: &'a mut dyn Target,
+    stack: HostStack,
+    observer: O,
+    /// The target's time when the run began: where the run counts from.
+    began: Ns,
+    now: Ns,
+    is_simulated: bool,
+    longest_sectors: u64,
+    block_sectors: u64,
+    free_tags: Vec<u32>,
+    /// By tag.
+    slots: Vec<Slot>,
+    /// By slot: operations that the request in it still needs.
+    operations: Vec<u32>,
+    /// Issued requests that wait for tags for all their operations.
+    rests: VecDeque<Rest>,
+    /// Something changed and the scheduler was not asked yet.
+    ask: bool,
+    split_requests: u64,
+    completed: Vec<Completed>,
+}
+
+impl<'a, O: Observer> Front<'a, O> {
+    /// Puts a host stack before a target, of whose depth it uses what there is. Time begins now, whatever the target's clock says.
+    ///
+    /// # Errors
+    /// As [`HostOptions::stack`].
+    pub fn new(
+        target: &'a mut dyn Target,
+        options: &HostOptions,
+        observer: O,
+    ) -> Result<Front<'a, O>, SimError> {
+        let info = target.info();
+        let mut stack = HostStack::new(&options.stack(info)?)?;
+        stack.keep_completions();
+        let mut front = Front {
+            stack,
+            observer,
+            began: Ns::ZERO,
+            now: Ns::ZERO,
+            is_simulated: info.kind == TargetKind::Simulated,
+            block_sectors: u64::from(info.block_bytes) / SECTOR_BYTES,
+            longest_sectors: info.longest.0 / u64::from(info.block_bytes)
+                * (u64::from(info.block_bytes) / SECTOR_BYTES),
+            free_tags: (0..info.depth).rev().collect(),
+            slots: vec![Slot(0); info.depth as usize],
+            operations: vec![0; options.queue_length as usize],
+            rests: VecDeque::with_capacity(options.queue_length as usize),
+            ask: false,
+            split_requests: 0,
+            completed: Vec::with_capacity(info.depth as usize),
+            target,
+        };
+        front.began = front.target.now();
+        Ok(front)
+    }
+
+    /// The current instant: when the target was looked at last.
+    pub fn now(&self) -> Ns {
+        self.now
+    }
+
+    /// Looks at the target's clock.
+    pub fn look_at_clock(&mut self) -> Ns {
+        self.now = self.now.max(self.target.now().saturating_sub(self.began));
+        self.now
+    }
+
+    /// The target.
+    pub fn target(&self) -> &dyn Target {
+        self.target
+    }
+
+    /// The host stack.
+    pub fn stack(&self) -> &HostStack {
+        &self.stack
+    }
+
+    /// The observer.
+    pub fn observer(&self) -> &O {
+        &self.observer
+    }
+
+    /// The observer, to change.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Ends the run and returns its observer.
+    pub fn into_observer(self) -> O {
+        self.observer
+    }
+
+    /// Requests that were longer than the target's longest operation.
+    pub fn split_requests(&self) -> u64 {
+        self.split_requests
+    }
+
+    /// Operations in the hands of the target.
+    pub fn under_way(&self) -> usize {
+        self.slots.len() - self.free_tags.len()
+    }
+
+    /// Whether the I/O queue takes another request.
+    pub fn has_room(&self) -> bool {
+        self.stack.queue().has_room()
+    }
+
+    /// Moves the requests that completed since the last call to the end of `to`.
+    pub fn take_completions(&mut self, to: &mut Vec<Completion>) {
+        self.stack.take_completions(to);
+    }
+
+    /// Whether the target can take a request at all, as the next one.
+    ///
+    /// # Errors
+    /// An empty request, one past the end of the target, one that is no whole blocks, a write to a target opened for reading,
+    /// arrivals out of order.
+    pub fn check(&self, request: &Request) -> Result<(), DriverError> {
+        self.stack.check(request)?;
+        let number = self.stack.submitted() + 1;
+        let start = request.start;
+        if !start.0.is_multiple_of(self.block_sectors) || !request.end().0.is_multiple_of(self.block_sectors)
+        {
+            let info = self.target.info();
+            let (target, block_bytes) = (info.name.clone(), info.block_bytes);
+            return Err(DriverError::Misaligned { target, number, start, end: request.end().0, block_bytes });
+        }
+        if request.direction == Direction::Write && !self.target.info().writable {
+            return Err(DriverError::ReadOnly { target: self.target.info().name.clone(), number, start });
+        }
+        Ok(())
+    }
+
+    /// Puts a request that is due in the I/O queue now.
+    ///
+    /// # Errors
+    /// As [`Front::check`].
+    ///
+    /// # Panics
+    /// When the queue is full, or the request is not due yet.
+    pub fn submit(&mut self, request: &Request) -> Result<(), DriverError> {
+        self.check(request)?;
+        assert!(request.arrival <= self.now, "a request enters the queue when it is due");
+        self.stack.enter(self.now, request, &mut self.observer, |_, _, _| {});
+        Ok(())
+    }
+
+    /// Asks the scheduler, as far as anything changed and the target has tags, and hands what it issues to the target.
+    ///
+    /// # Errors
+    /// The target refuses.
+    pub fn dispatch(&mut self) -> Result<(), DriverError> {
+        self.hand_over()?;
+        self.ask |= self.stack.take_changed(self.now);
+        while self.ask && self.rests.is_empty() && !self.free_tags.is_empty() {
+            let Some(slot) = self.stack.next_issue(self.now, &|_| true, &mut self.observer) else {
+                self.ask = false;
+                break;
+            };
+            let request = self.stack.queue().get(slot).request;
+            let (start, sectors) = (request.start.0, u64::from(request.sectors));
+            self.operations[slot.index()] = sectors.div_ceil(self.longest_sectors) as u32;
+            self.split_requests += u64::from(sectors > self.longest_sectors);
+            self.rests.push_back(Rest { slot, direction: request.direction, start, sectors });
+            self.hand_over()?;
+        }
+        Ok(())
+    }
+
+    /// Gives the target as many operations of issued requests as it has tags for.
+    fn hand_over(&mut self) -> Result<(), TargetError> {
+        while let Some(rest) = self.rests.front_mut()
+            && let Some(&tag) = self.free_tags.last()
+        {
+            let sectors = rest.sectors.min(self.longest_sectors);
+            let operation =
+                Operation { direction: rest.direction, start: Lsn(rest.start), sectors: sectors as u32 };
+            self.target.submit(tag, operation)?;
+            self.free_tags.pop();
+            self.slots[tag as usize] = rest.slot;
+            rest.start += sectors;
+            rest.sectors -= sectors;
+            if rest.sectors == 0 {
+                self.rests.pop_front();
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets time pass until something completes, the scheduler wants to be asked, `until` has come, or, against the clock, it is
+    /// time to see whether the user wants to stop.
+    ///
+    /// # Errors
+    /// The target failed; what completed before is taken note of. Nothing is under way, or due, and requests wait.
+    pub fn wait(&mut self, until: Ns) -> Result<(), DriverError> {
+        // While the target has no tag, the scheduler is asked when it has one, not when it wanted to be.
+        let wake = if self.ask { Ns::MAX } else { self.stack.wake() };
+        let until = until.min(wake);
+        if until == Ns::MAX && self.under_way() == 0 {
+            let (queue, scheduler) = (self.stack.queue(), self.stack.scheduler_name().to_owned());
+            return Err(
+                SimError::Stalled { pending: queue.pending() as usize, now: self.now, scheduler }.into()
+            );
+        }
+        let until = if self.is_simulated { until } else { until.min(self.now + LOOK) };
+        self.wait_for_target(until)
+    }
+
+    fn wait_for_target(&mut self, until: Ns) -> Result<(), DriverError> {
+        let until = Ns(until.0.saturating_add(self.began.0));
+        let waited = self.target.wait(until, &mut self.completed);
+        let mut completed = std::mem::take(&mut self.completed);
+        for done in completed.drain(..) {
+            self.complete(done);
+        }
+        self.completed = completed;
+        self.now = self.now.max(waited?.saturating_sub(self.began));
+        Ok(())
+    }
+
+    fn complete(&mut self, done: Completed) {
+        // Clocks are looked at more often than once: no time lies before one that was acted on.
+        self.now = self.now.max(done.completed.saturating_sub(self.began));
+        let slot = self.slots[done.tag as usize];
+        self.free_tags.push(done.tag);
+        self.ask = true;
+        let left = &mut self.operations[slot.index()];
+        *left -= 1;
+        if *left == 0 {
+            self.stack.complete(self.now, slot, DeviceWaits::default(), &mut self.observer);
+        }
+    }
+
+    /// Lets the target finish what it has, and issues nothing more.
+    ///
+    /// # Errors
+    /// The target failed.
+    pub fn wind_up(&mut self) -> Result<(), DriverError> {
+        self.rests.clear();
+        while self.under_way() > 0 {
+            self.wait_for_target(Ns::MAX)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! The drivers on a simulated target give, request by request, the times that the simulator's own drivers give.
+
+use planewise_io::drivers::closed_loop::{self, LoopOptions};
+use planewise_io::drivers::{HostOptions, Units};
+use planewise_io::target::SimTarget;
+use planewise_model::{Ns, Profile};
+use planewise_sim::drivers::closed_loop as simulated;
+use planewise_sim::host::{Merging, Slot};
+use planewise_sim::observers::{Completion, Observer};
+use planewise_sim::results::{DirectionMetrics, RunResult, Status};
+use planewise_sim::{Condition, RunConfig};
+use planewise_workload::jobs::JobFile;
+use std::sync::atomic::AtomicBool;
+
+const SEED: u64 = 11;
+
+/// Keeps the times of every completion.
+#[derive(Default, PartialEq, Debug)]
+struct Kept(Vec<(u64, Ns, Ns, Ns)>);
+
+impl Observer for Kept {
+    fn complete(&mut self, _slot: Slot, completion: &Completion) {
+        let &Completion { sequence, entered, issued, completed, .. } = completion;
+        self.0.push((sequence, entered, issued, completed));
+    }
+}
+
+/// A configuration of the simulator, and the same as a target with a host before it. The device takes `depth` commands.
+fn both(device: &str, scheduler: &str, depth: u32, queue: u32) -> (RunConfig, SimTarget, HostOptions) {
+    let mut profile = Profile::embedded(device).unwrap();
+    profile.interface.command_queue = format!("ncq:{depth}");
+    let config = RunConfig {
+        scheduler: scheduler.into(),
+        queue_length: queue,
+        merging: if scheduler == "mq-deadline" { Merging::Full } else { Merging::None },
+        seed: SEED,
+        ..RunConfig::new(profile.clone())
+    };
+    let host = HostOptions {
+        scheduler: scheduler.into(),
+        queue_length: queue,
+        merging: config.merging,
+        units: Units::Profile(Box::new(config.host_knowledge().unwrap())),
+        seed: SEED,
+        ..HostOptions::new()
+    };
+    let target = SimTarget::new(&profile, Condition::Filled, depth, SEED).unwrap();
+    (config, target, host)
+}
+
+/// What an outside view measures as the simulator does: everything about requests but the waits inside the device.
+fn seen_from_outside(result: &RunResult) -> impl PartialEq + std::fmt::Debug {
+    let without_waits = |of: &DirectionMetrics| DirectionMetrics {
+        die_wait_ns_mean: 0.0,
+        channel_wait_ns_mean: 0.0,
+        ..of.clone()
+    };
+    let metrics = &result.metrics;
+    let times = [&metrics.read, &metrics.write, &metrics.all].map(without_waits);
+    let counts = (metrics.requests, metrics.duration_ns, metrics.direction_switches, metrics.conflict);
+    (times, counts, metrics.mean_queue_depth, result.scheduler_counters.clone(), result.closed_loop.clone())
+}
+
+fn closed_loops_agree(device: &str, scheduler: &str, depth: u32, queue: u32, jobs: &str) {
+    let (config, mut target, host) = both(device, scheduler, depth, queue);
+    let build =
+        || JobFile::parse(jobs, "test").unwrap().build(config.profile.user_capacity().0, SEED).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut options = simulated::LoopOptions { stop: &stop, progress: &mut |_| {}, name: "test" };
+    let (expected, kept) = simulated::run(&config, &mut build(), Kept::default(), &mut options).unwrap();
+    let mut options = LoopOptions { stop: &stop, progress: &mut |_| {}, name: "test" };
+    let outcome = closed_loop::run(&mut target, &host, &mut build(), Kept::default(), &mut options).unwrap();
+    let what = format!("{device}, {scheduler}, depth {depth}, queue {queue}");
+    assert!(outcome.failure.is_none() && outcome.result.status == Status::Complete, "{what}");
+    assert!(kept.0.len() > 1000, "{what}: {} requests", kept.0.len());
+    let differs = kept.0.iter().zip(&outcome.observer.0).position(|(one, other)| one != other);
+    if let Some(at) = differs {
+        panic!("{what}: completion {at}: {:?} and {:?}", kept.0[at], outcome.observer.0[at]);
+    }
+    assert_eq!(seen_from_outside(&expected), seen_from_outside(&outcome.result), "{what}");
+}
+
+const MIXED: &str = "[job.a]\nrw='randrw'\nnumber_ios=1500\niodepth=24\nsize='64m'\nbs='16k'\n\
+                     [job.b]\nrw='randread'\nnumber_ios=500\nthinktime='200us'\nsize='32m'\noffset='64m'\n\
+                     [job.c]\nrw='write'\nnumber_ios=300\niodepth=4\nsize='32m'\noffset='96m'\nbs='12k'";
+
+#[test]
+fn a_closed_loop_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
+    for device in ["ssd-s", "ssd1", "piq-128g"] {
+        for (scheduler, depth, queue) in
+            [("noop", 32, 64), ("noop", 4, 16), ("mq-deadline", 8, 64), ("piq+", 16, 64), ("kyber", 32, 256)]
+        {
+            closed_loops_agree(device, scheduler, depth, queue, MIXED);
+        }
+    }
+}
+
+#[test]
+fn schedulers_that_wait_on_purpose_are_woken_at_the_same_times() {
+    // Not cfq: its slices end by the clock without a wish to be woken then, and the simulator asks besides whenever a die of the
+    // device becomes free, which no real interface tells.
+    for scheduler in ["anticipatory", "bfq", "weave", "fios", "pass"] {
+        closed_loops_agree("ssd1", scheduler, 4, 64, MIXED);
+    }
+}
+
+#[test]
+fn a_ramp_is_left_out_of_the_same_requests() {
+    closed_loops_agree("ssd1", "noop", 8, 64, &MIXED.replacen("[job.a]\n", "[job.a]\nramp_time='20ms'\n", 1));
+}
