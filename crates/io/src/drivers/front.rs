@@ -230,7 +230,9 @@ impl<'a, O: Observer> Front<'a, O> {
                 SimError::Stalled { pending: queue.pending() as usize, now: self.now, scheduler }.into()
             );
         }
-        let until = if self.is_simulated { until } else { until.min(self.now + LOOK) };
+        // What is under way wakes whoever waits soon enough.
+        let looks = !self.is_simulated && self.under_way() == 0;
+        let until = if looks { until.min(self.now + LOOK) } else { until };
         self.wait_for_target(until)
     }
 

@@ -54,6 +54,7 @@ pub fn draw(seed: u64) -> Known {
     .clone();
     (profile.timing.read_ns, profile.timing.program_ns) = (read, program);
     profile.timing.transfer_ps_per_byte = *[833, 1_250, 2_500, 10_000, 25_000].choose(rng).unwrap();
+    profile.timing.variation = *[0.0, 0.05].choose(rng).unwrap();
     profile.timing.whole_page_reads = rng.random_range(0..4) == 0;
     if rng.random_range(0..2) == 0 {
         profile.write_buffer = Some(WriteBuffer {
