@@ -43,7 +43,7 @@ fn look() {
         );
         let sectors = known.chunk / 512;
         let took = began.elapsed();
-        let d = domains::find(&mut instrument, Chunks { area, sectors }, 16).unwrap();
+        let d = domains::find(&mut instrument, Chunks { area, sectors }, 64).unwrap();
         let right = |found: Option<u64>, truth: u64| match found {
             Some(v) if v == truth => "ok".to_owned(),
             None => "UNDETERMINED".into(),

@@ -1,14 +1,19 @@
 //! The drivers on a simulated target give, request by request, the times that the simulator's own drivers give.
 
+use planewise_io::Target;
 use planewise_io::drivers::closed_loop::{self, LoopOptions};
+use planewise_io::drivers::replay::{self, LATENESS_BOUND_DEFAULT, Pace, ReplayOptions};
 use planewise_io::drivers::{HostOptions, Units};
 use planewise_io::target::SimTarget;
-use planewise_model::{Ns, Profile};
+use planewise_model::{Ns, Profile, Request};
 use planewise_sim::drivers::closed_loop as simulated;
+use planewise_sim::drivers::replay as simulated_replay;
 use planewise_sim::host::{Merging, Slot};
 use planewise_sim::observers::{Completion, Observer};
 use planewise_sim::results::{DirectionMetrics, RunResult, Status};
 use planewise_sim::{Condition, RunConfig};
+use planewise_trace::synth::Generator;
+use planewise_trace::transform::{Fold, ScaleTime, Source};
 use planewise_workload::jobs::JobFile;
 use std::sync::atomic::AtomicBool;
 
@@ -78,6 +83,72 @@ fn closed_loops_agree(device: &str, scheduler: &str, depth: u32, queue: u32, job
         panic!("{what}: completion {at}: {:?} and {:?}", kept.0[at], outcome.observer.0[at]);
     }
     assert_eq!(seen_from_outside(&expected), seen_from_outside(&outcome.result), "{what}");
+}
+
+/// A synthetic volume on the device, so much faster than it was described.
+fn trace(volume: &str, requests: u64, factor: f64, sectors: u64) -> Vec<Request> {
+    let volume = planewise_trace::synth::volume(volume).unwrap();
+    let stream = Generator::new(&volume, requests, SEED).unwrap();
+    let mut stream = stream.then(ScaleTime::new(factor).unwrap()).then(Fold::new(sectors).unwrap());
+    let mut all = Vec::new();
+    while stream.next_batch(&mut all, 4096).unwrap() > 0 {}
+    all
+}
+
+fn replays_agree(device: &str, scheduler: &str, depth: u32, queue: u32, factor: f64) -> (u64, u64) {
+    let (config, mut target, host) = both(device, scheduler, depth, queue);
+    let requests = trace("piq-usr_0", 5000, factor, target.info().sectors());
+    let (stop, warm_up) = (AtomicBool::new(false), 500);
+    let mut options = simulated_replay::ReplayOptions {
+        warm_up,
+        stop: &stop,
+        progress: &mut |_| {},
+        trace: "test",
+        power_cut: None,
+    };
+    let source = &mut requests.iter().copied();
+    let (expected, kept) = simulated_replay::replay(&config, source, Kept::default(), &mut options).unwrap();
+    let mut options = ReplayOptions {
+        pace: Pace::Recorded,
+        warm_up,
+        lateness_bound: LATENESS_BOUND_DEFAULT,
+        stop: &stop,
+        progress: &mut |_| {},
+        name: "test",
+    };
+    let source = &mut requests.iter().copied();
+    let outcome = replay::run(&mut target, &host, source, Kept::default(), &mut options).unwrap();
+    let what = format!("{device}, {scheduler}, depth {depth}, queue {queue}, times {factor}");
+    assert!(outcome.failure.is_none() && outcome.result.status == Status::Complete, "{what}");
+    assert_eq!(kept.0.len(), 5000, "{what}");
+    if let Some(at) = kept.0.iter().zip(&outcome.observer.0).position(|(one, other)| one != other) {
+        panic!("{what}: completion {at}: {:?} and {:?}", kept.0[at], outcome.observer.0[at]);
+    }
+    assert_eq!(seen_from_outside(&expected), seen_from_outside(&outcome.result), "{what}");
+    let replay = outcome.result.replay.unwrap();
+    // In model time only the queue makes anything late.
+    let late = kept
+        .0
+        .iter()
+        .filter(|(number, entered, ..)| *number >= warm_up && *entered > requests[*number as usize].arrival);
+    assert_eq!(late.count() as u64, replay.late_for_room, "{what}");
+    (replay.late_for_room, replay.lateness_ns.max)
+}
+
+#[test]
+fn a_replay_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
+    for device in ["ssd1", "piq-128g"] {
+        for (scheduler, depth, queue) in
+            [("noop", 32, 64), ("noop", 2, 8), ("mq-deadline", 8, 64), ("piq+", 16, 64), ("weave", 8, 32)]
+        {
+            let (late, longest) = replays_agree(device, scheduler, depth, queue, 1.0);
+            assert_eq!(late > 0, longest > 0);
+            assert!(late == 0 || queue < 64, "a queue of {queue} is never full at the recorded times");
+            // Faster than the device: the queue is full most of the time.
+            let (late, longest) = replays_agree(device, scheduler, depth, queue, 1e-4);
+            assert!(late > 1000 && longest > 0, "{device} {scheduler}: {late}");
+        }
+    }
 }
 
 const MIXED: &str = "[job.a]\nrw='randrw'\nnumber_ios=1500\niodepth=24\nsize='64m'\nbs='16k'\n\

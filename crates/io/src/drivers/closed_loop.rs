@@ -121,7 +121,7 @@ impl<O: Observer> Run<'_, O> {
                 self.processes.completed(self.front.now(), &completion);
             }
             rounds += 1;
-            if rounds % ROUNDS == 0 {
+            if rounds.is_multiple_of(ROUNDS) {
                 (options.progress)(self.front.stack().submitted());
             }
         }

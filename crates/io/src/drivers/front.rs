@@ -230,9 +230,9 @@ impl<'a, O: Observer> Front<'a, O> {
                 SimError::Stalled { pending: queue.pending() as usize, now: self.now, scheduler }.into()
             );
         }
-        // What is under way completes, which is look enough: a timer for each wait would cost as much as an operation of a fast drive.
-        let look = !self.is_simulated && (until < Ns::MAX || self.under_way() == 0);
-        let until = if look { until.min(self.now + LOOK) } else { until };
+        // What is under way wakes whoever waits soon enough.
+        let looks = !self.is_simulated && self.under_way() == 0;
+        let until = if looks { until.min(self.now + LOOK) } else { until };
         self.wait_for_target(until)
     }
 

@@ -1,11 +1,14 @@
 //! Who owns time before a target: the open loop of a trace, the closed loop of a workload. Both put the host stack of the
 //! simulator in front of it, so that any of its schedulers can be tried on a real drive, and measure with its observer.
 
+pub mod ahead;
 pub mod closed_loop;
 mod error;
+pub mod fit;
 mod front;
 mod host;
 mod measure;
+pub mod replay;
 
 pub use error::DriverError;
 pub use front::Front;
