@@ -19,6 +19,7 @@ use planewise_model::Bytes;
 use planewise_sim::Condition;
 use planewise_sim::results::{RunResult, Setup, Status, TraceSetup};
 use planewise_workload::{Definition, Needs};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,10 +97,12 @@ pub fn execute(
         target: name,
         writes: needs.iter().any(|needs| needs.writes_to.is_some()),
         count: runs.len(),
+        quiet: Cell::new(common.output.quiet),
     };
     // Whatever speaks against the target is said before a directory is made for its results.
-    bench.announce(&needs, hosts.len(), bench.open(hosts[0].1)?.info());
+    let info = bench.open(hosts[0].1)?.info().clone();
     let claimed = Claimed::new("bench", setup, &common.output)?;
+    bench.announce(&needs, hosts.len(), &info);
     let mut notes = workload.definition.notes();
     let progress = Progress::new(None, common.output.quiet);
     let (mut done, mut failure) = (Vec::new(), None);
@@ -147,6 +150,8 @@ struct Bench<'a> {
     target: &'a str,
     writes: bool,
     count: usize,
+    /// What there is to know of the target is said once.
+    quiet: Cell<bool>,
 }
 
 impl Bench<'_> {
@@ -158,7 +163,7 @@ impl Bench<'_> {
             condition: Condition::Filled,
             seed: 0,
         };
-        target::open(self.target, &self.arguments.drive, wanted, true)
+        target::open(self.target, &self.arguments.drive, wanted, self.quiet.replace(true))
     }
 
     /// Says what is written before anything is.

@@ -63,10 +63,10 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
         options: all_options(arguments, name, hosts.options),
         random_generator: planewise_model::rng::GENERATOR_NAME.to_owned(),
     };
+    let claimed = Claimed::new("bench", setup, &arguments.common.output)?;
     if simulated.is_none() && writes {
         announce(&mut *target, experiment, &steps, quiet)?;
     }
-    let claimed = Claimed::new("bench", setup, &arguments.common.output)?;
     let host = planewise_io::drivers::HostOptions {
         condition: condition_text(simulated.is_some(), condition),
         ..host.clone()
