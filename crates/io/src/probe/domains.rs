@@ -147,11 +147,10 @@ pub fn find(instrument: &mut Instrument<'_>, chunks: Chunks, rounds: usize) -> R
         domains.unit = Some(unit);
         domains.domain = Some((best.relation.skipped, best.relation.units()));
         domains.domain_contrast = domains.unit_contrast;
-        domains.unit_contrast = finer.means[1] - best.means[0];
+        domains.unit_contrast += (finer.means[1] - finer.means[0]) / 2.0;
         let also = format!(
-            "{statistic}; of those, the ones on one unit take {:.1} us, others {:.1} us",
-            finer.means[1] / 1e3,
-            finer.means[0] / 1e3
+            "{statistic}; of those, the ones on one unit take {:.1} us longer than others",
+            (finer.means[1] - finer.means[0]) / 1e3
         );
         let reason = "chunks of one domain share a bus";
         domains.degree = Finding::of(best.relation.units(), sure, statistic, reason);
