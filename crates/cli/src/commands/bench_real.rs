@@ -17,6 +17,7 @@ use planewise_io::target::real::guard;
 use planewise_io::{Target, TargetError};
 use planewise_model::Bytes;
 use planewise_sim::Condition;
+use planewise_sim::host::Merging;
 use planewise_sim::results::{RunResult, Setup, Status, TraceSetup};
 use planewise_workload::{Definition, Needs};
 use std::cell::Cell;
@@ -92,11 +93,16 @@ pub fn execute(
             })
         })
         .collect();
+    // What is merged is larger than what is issued.
+    let merges = hosts.iter().any(|(host, _)| host.merging != Merging::None);
+    let largest = needs.iter().map(|needs| needs.largest).try_fold(0, |most, one| Some(one?.max(most)));
+    let largest = largest.filter(|_| !merges);
     let bench = Bench {
         arguments,
         target: name,
         writes: needs.iter().any(|needs| needs.writes_to.is_some()),
         count: runs.len(),
+        largest,
         quiet: Cell::new(common.output.quiet),
     };
     // Whatever speaks against the target is said before a directory is made for its results.
@@ -150,6 +156,8 @@ struct Bench<'a> {
     target: &'a str,
     writes: bool,
     count: usize,
+    /// Bytes of the largest request, where that is known.
+    largest: Option<u32>,
     /// What there is to know of the target is said once.
     quiet: Cell<bool>,
 }
@@ -159,7 +167,7 @@ impl Bench<'_> {
         let wanted = Wanted {
             writes: self.writes,
             depth,
-            longest: target::LONGEST,
+            longest: target::longest(self.largest, depth),
             condition: Condition::Filled,
             seed: 0,
         };
