@@ -8,6 +8,7 @@ mod axes;
 mod commands;
 mod execute;
 mod failure;
+mod host;
 mod output;
 mod plan;
 mod progress;

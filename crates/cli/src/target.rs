@@ -3,6 +3,7 @@
 use crate::arguments::DriveArguments;
 use crate::failure::{Failure, Kind};
 use crate::plan;
+use planewise_io::plan::WritePlan;
 use planewise_io::target::SimTarget;
 use planewise_io::target::real::{self, RealOptions};
 use planewise_io::{Target, TargetError};
@@ -10,6 +11,9 @@ use planewise_model::Bytes;
 use planewise_model::names;
 use planewise_sim::Condition;
 use std::path::Path;
+
+/// Longest operation that real targets are opened for: requests beyond it are made of several.
+pub const LONGEST: Bytes = Bytes(1 << 20);
 
 /// What a command wants of its target.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +80,13 @@ pub fn open(
         }
     }
     Ok(Box::new(target))
+}
+
+/// Says what is going to be written.
+pub fn announce(plan: &WritePlan<'_>, quiet: bool) {
+    if !quiet {
+        eprintln!("{plan}");
+    }
 }
 
 impl From<TargetError> for Failure {

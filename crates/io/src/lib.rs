@@ -5,11 +5,13 @@
 //! known before it is let loose on one whose inside is not.
 //!
 //! * [`drivers`]: traces and workloads on a target, behind a host stack.
+//! * [`experiments`]: those of a paper, as steps on a target.
 //! * [`plan`]: what is said before the first write.
 //! * [`probe`]: what is inside a device, found from outside.
 //! * [`target`]: what a target is, and the kinds of it.
 
 pub mod drivers;
+pub mod experiments;
 pub mod plan;
 pub mod probe;
 pub mod target;

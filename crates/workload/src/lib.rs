@@ -6,14 +6,15 @@
 //! * [`jobs`]: jobs with the options of fio, from a file or a command line.
 //! * [`models`]: what applications and their file systems ask of the device.
 //! * [`error`]: what can be wrong with a description.
+//! * [`values`]: sizes, times and shares as fio writes them.
 
 mod definition;
 pub mod error;
 pub mod jobs;
 pub mod models;
-mod values;
+pub mod values;
 
-pub use definition::Definition;
+pub use definition::{Definition, Needs};
 pub use error::WorkloadError;
 
 use planewise_model::{Direction, Lsn, Ns, Request};

@@ -4,7 +4,7 @@ use planewise_model::{Ns, names};
 
 /// A size, or a share of the device.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Amount {
+pub enum Amount {
     /// Bytes.
     Bytes(u64),
     /// Per cent, 0 to 100.
@@ -13,7 +13,7 @@ pub(crate) enum Amount {
 
 impl Amount {
     /// Bytes of a whole; shares are rounded down to sectors.
-    pub(crate) fn of(self, whole_bytes: u64) -> u64 {
+    pub fn of(self, whole_bytes: u64) -> u64 {
         match self {
             Amount::Bytes(bytes) => bytes,
             Amount::Percent(percent) => ((whole_bytes as f64 * percent / 100.0) as u64) & !511,
@@ -22,7 +22,10 @@ impl Amount {
 }
 
 /// Sizes: a whole number of bytes, or with a suffix k, m, g, t, p (also K, Ki, KiB, KB, …): powers of 1024, as fio has them.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// What is allowed, and what was found.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let refused = || format!("a size in bytes such as 4096, 4k, 16m or 1g; found '{text}'");
     let lower = text.trim().to_ascii_lowercase();
     let split = lower.find(|c: char| !c.is_ascii_digit()).unwrap_or(lower.len());
@@ -41,7 +44,10 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A size, or per cent of the device such as 25%.
-pub(crate) fn amount(text: &str) -> Result<Amount, String> {
+///
+/// # Errors
+/// What is allowed, and what was found.
+pub fn amount(text: &str) -> Result<Amount, String> {
     match text.trim().strip_suffix('%') {
         Some(number) => percent(number).map(Amount::Percent),
         None => bytes(text).map(Amount::Bytes),
@@ -49,7 +55,10 @@ pub(crate) fn amount(text: &str) -> Result<Amount, String> {
 }
 
 /// A share in per cent, 0 to 100, with or without the sign.
-pub(crate) fn percent(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// What is allowed, and what was found.
+pub fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').parse::<f64>().ok();
     number
         .filter(|value| (0.0..=100.0).contains(value))
@@ -60,7 +69,10 @@ pub(crate) fn percent(text: &str) -> Result<f64, String> {
 const TIME_MAX_NS: f64 = 365.0 * 86_400e9;
 
 /// A time: seconds, or with a unit d, h, m, s, ms, us, ns; up to a year.
-pub(crate) fn time(text: &str) -> Result<Ns, String> {
+///
+/// # Errors
+/// What is allowed, and what was found.
+pub fn time(text: &str) -> Result<Ns, String> {
     let refused = || format!("a time such as 10 (seconds), 500ms, 20us or 2m, up to 365d; found '{text}'");
     let lower = text.trim().to_ascii_lowercase();
     let split = lower.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(lower.len());
@@ -81,26 +93,35 @@ pub(crate) fn time(text: &str) -> Result<Ns, String> {
 }
 
 /// A time whose number alone means microseconds, as fio has it for think times.
-pub(crate) fn time_us(text: &str) -> Result<Ns, String> {
+///
+/// # Errors
+/// What is allowed, and what was found.
+pub fn time_us(text: &str) -> Result<Ns, String> {
     let bare = text.trim().bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     time(&if bare { format!("{}us", text.trim()) } else { text.to_owned() })
 }
 
 /// The complaint about a word that is none of those known.
-pub(crate) fn unknown(text: &str, known: &[&str]) -> String {
+pub fn unknown(text: &str, known: &[&str]) -> String {
     let nearest = names::nearest(text, known.iter().copied());
     let hint = nearest.map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
     format!("{}; found '{text}'{hint}", known.join(", "))
 }
 
 /// A whole number of at least `least`.
-pub(crate) fn count(text: &str, least: u64) -> Result<u64, String> {
+///
+/// # Errors
+/// What is allowed, and what was found.
+pub fn count(text: &str, least: u64) -> Result<u64, String> {
     let number = text.trim().parse().ok().filter(|number| *number >= least);
     number.ok_or_else(|| format!("a whole number, {least} or more; found '{text}'"))
 }
 
 /// Yes or no: 1, 0, true, false; a bare flag is yes.
-pub(crate) fn switch(text: &str) -> Result<bool, String> {
+///
+/// # Errors
+/// What is allowed, and what was found.
+pub fn switch(text: &str) -> Result<bool, String> {
     match text.trim() {
         "" | "1" | "true" | "on" => Ok(true),
         "0" | "false" | "off" => Ok(false),

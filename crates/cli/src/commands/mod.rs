@@ -1,10 +1,13 @@
 //! One file per command.
 
 pub mod bench;
+mod bench_real;
 pub mod compare;
 pub mod completions;
 pub mod device;
+mod experiment;
 pub mod man;
+mod measured;
 pub mod run;
 pub mod scheduler;
 mod simulate;
