@@ -5,7 +5,7 @@ use super::measured::{Claimed, failed};
 use crate::arguments::ReplayArguments;
 use crate::axes::AXES;
 use crate::failure::{Failure, Kind};
-use crate::host::{self, Hosts};
+use crate::host::{self, Hosts, OF_THE_HOST};
 use crate::plan;
 use crate::progress::Progress;
 use crate::record::{Recorder, path_of_run};
@@ -43,8 +43,12 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     let common = &arguments.common;
     let simulated = target::simulated(&arguments.target)?;
     let (plan, condition) = hosts(arguments, simulated.is_some())?;
-    let mut seeds: Vec<u64> = plan.hosts.iter().map(|(host, _)| host.seed).collect();
-    seeds.dedup();
+    let mut seeds: Vec<u64> = Vec::new();
+    for (host, _) in &plan.hosts {
+        if !seeds.contains(&host.seed) {
+            seeds.push(host.seed);
+        }
+    }
     let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, &seeds)?;
     source.keep()?;
     source.scale_time = arguments.scale_time;
@@ -81,7 +85,7 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     };
     // Whatever speaks against trace and target is said before a directory is made for the results, and before anything is written.
     let fitted = {
-        let target = replay.open(plan.hosts[0].1)?;
+        let target = replay.open(0)?;
         let fitted = replay.check(target.info())?;
         replay.announce(target.info(), &fitted);
         fitted
@@ -129,6 +133,9 @@ fn hosts(arguments: &ReplayArguments, is_simulated: bool) -> Result<(Hosts, Cond
         ));
     }
     let mut given = arguments.axes.0.clone();
+    if is_simulated {
+        check_outside(&given, common.check)?;
+    }
     let mut take = |name: &str| -> Result<Option<String>, Failure> {
         let place = AXES.iter().position(|axis| axis.name == name).expect("an axis");
         match std::mem::take(&mut given[place]).as_slice() {
@@ -182,6 +189,26 @@ fn hosts(arguments: &ReplayArguments, is_simulated: bool) -> Result<(Hosts, Cond
         plan.options.insert("condition".to_owned(), condition.to_string());
     }
     Ok((plan, condition))
+}
+
+/// Of a simulated target, too, only the profile decides what is inside.
+fn check_outside(given: &[Vec<String>], check: bool) -> Result<(), Failure> {
+    let taken = ["condition", "level"];
+    for (axis, values) in AXES.iter().zip(given) {
+        let is_inside = !OF_THE_HOST.contains(&axis.name) && !taken.contains(&axis.name);
+        if let Some(value) = values.first().filter(|_| is_inside) {
+            return Err(Failure::usage(format!(
+                "--{}: found '{value}'; allowed: a profile that says so, as sim:FILE, or `planewise run`; replay sees the target from outside",
+                axis.option(true)
+            )));
+        }
+    }
+    if check {
+        return Err(Failure::usage(
+            "--check: found; allowed: with `planewise run`; replay sees the target from outside",
+        ));
+    }
+    Ok(())
 }
 
 /// A trace as it was read before anything is replayed.
@@ -252,13 +279,15 @@ impl Replay<'_> {
         self.arguments.depth.map_or(Pace::Recorded, |depth| Pace::Closed(depth.get()))
     }
 
-    fn open(&self, depth: u32) -> Result<Box<dyn Target>, Failure> {
+    /// The target of a run: a simulated one begins anew with each.
+    fn open(&self, index: usize) -> Result<Box<dyn Target>, Failure> {
+        let (host, depth) = &self.plan.hosts[index];
         let wanted = Wanted {
             writes: self.writes,
-            depth,
+            depth: *depth,
             longest: target::LONGEST,
             condition: self.condition,
-            seed: self.plan.hosts[0].0.seed,
+            seed: host.seed,
         };
         target::open(&self.arguments.target, &self.arguments.drive, wanted, true)
     }
@@ -388,18 +417,17 @@ impl Replay<'_> {
         progress: &Progress,
         stop: &AtomicBool,
     ) -> Result<(RunResult, Option<Failure>), Failure> {
-        let (host, depth) = &self.plan.hosts[index];
+        let seed = self.plan.hosts[index].0.seed;
         if let Some(kept) = &self.trace.kept {
-            let mut target = self.open(*depth)?;
+            let mut target = self.open(index)?;
             let source = &mut kept.iter().copied();
             return self.replay(index, directory, &mut *target, source, progress, stop);
         }
         std::thread::scope(|scope| {
             // Before the target is opened, which keeps this thread, and those that it starts, on one processor.
-            let mut ahead = Ahead::start(scope, || {
-                self.source.open_for(host.seed).map_err(|failure| failure.to_string())
-            });
-            let mut target = self.open(*depth)?;
+            let mut ahead =
+                Ahead::start(scope, || self.source.open_for(seed).map_err(|failure| failure.to_string()));
+            let mut target = self.open(index)?;
             self.replay(index, directory, &mut *target, &mut ahead, progress, stop)
         })
     }
