@@ -84,7 +84,11 @@ fn a_closed_loop_needs_its_depth_and_keeps_it() {
     place.fails(2, "replay mixed.csv sim:small.toml --closed-loop", &["--depth"]);
     place.fails(2, "replay mixed.csv sim:small.toml --depth 4", &["--closed-loop"]);
     place.fails(2, "replay mixed.csv sim:small.toml --closed-loop --depth 0", &["--depth", "0"]);
-    place.fails(2, "replay mixed.csv sim:small.toml --closed-loop --depth 9 --queue 8", &["found 9", "queue of 8"]);
+    place.fails(
+        2,
+        "replay mixed.csv sim:small.toml --closed-loop --depth 9 --queue 8",
+        &["found 9", "queue of 8"],
+    );
 }
 
 #[test]
@@ -112,7 +116,11 @@ fn folding_and_leaving_writes_out_are_asked_for_and_counted() {
     let run = results(&place, "b").runs.remove(0);
     assert_eq!((run.metrics.requests.completed, run.replay.unwrap().writes_left_out), (200, 100));
     place.file("writes.csv", line(0, "Write", 0, 4096));
-    place.fails(2, "replay writes.csv sim:small.toml --reads-only", &["writes.csv", "all its requests write"]);
+    place.fails(
+        2,
+        "replay writes.csv sim:small.toml --reads-only",
+        &["writes.csv", "all its requests write"],
+    );
 }
 
 #[test]
@@ -121,20 +129,30 @@ fn what_cannot_be_is_refused_by_name() {
     let target = "sim:small.toml";
     let fails = |arguments: &str, words: &[&str]| place.fails(2, &format!("replay {arguments}"), words);
     fails(&format!("mixed.csv {target} --scheduler pig+"), &["pig+", "did you mean 'piq+'"]);
-    fails(&format!("mixed.csv {target} --scheduler piq+"), &["units: found none", "--units N", "--device PROFILE"]);
+    fails(
+        &format!("mixed.csv {target} --scheduler piq+"),
+        &["units: found none", "--units N", "--device PROFILE"],
+    );
     fails(&format!("mixed.csv {target} --scheduler piq+ --units 0"), &["units", "0", "1 to 65536"]);
     fails(&format!("mixed.csv {target} --page-bytes 1000"), &["page-bytes: found 1000", "multiples of 512"]);
     fails(&format!("mixed.csv {target} --lateness-bound 5"), &["--lateness-bound", "1ms"]);
     fails(&format!("mixed.csv {target} --gc dpr"), &["--gc: found 'dpr'", "planewise run"]);
     fails(&format!("mixed.csv {target} --check"), &["--check", "planewise run"]);
-    fails(&format!("mixed.csv {target} --command-queue blocking"), &["--command-queue: found blocking", "ncq:D"]);
-    fails(&format!("mixed.csv {target} --warmup 300"), &["--warmup: found 300", "fewer than the 300 requests"]);
+    fails(
+        &format!("mixed.csv {target} --command-queue blocking"),
+        &["--command-queue: found blocking", "ncq:D"],
+    );
+    fails(
+        &format!("mixed.csv {target} --warmup 300"),
+        &["--warmup: found 300", "fewer than the 300 requests"],
+    );
     fails("mixed.csv sim:smal", &["smal"]);
     fails("mixed.csv ssd-s", &["did you mean 'sim:ssd-s'"]);
     fails("nothing.csv sim:small.toml", &["nothing.csv"]);
     fails("mixed.csv ./none.bin --reads-only", &["none.bin"]);
     // A profile tells the units: that of the device itself, or one that was probed.
-    place.ok("replay mixed.csv sim:small.toml --scheduler piq+ --device small.toml --level plane --out known");
+    place
+        .ok("replay mixed.csv sim:small.toml --scheduler piq+ --device small.toml --level plane --out known");
     let target = results(&place, "known").runs[0].target.clone().unwrap();
     assert!(target.units.is_some());
 }
@@ -158,5 +176,4 @@ fn a_file_is_read_at_the_recorded_times_and_never_written_without_its_name() {
     let said = place.ok("replay mixed.csv ./drive.bin --destroy-data drive.bin --out d");
     assert!(said.err.contains("writes to ./drive.bin"), "{}", said.err);
     assert!(std::fs::read(&path).unwrap() != before);
-    place.fails(1, "replay reads.csv ./drive.bin --scale-time 0.01 --requests 5 --trace-dir none", &[]);
 }
