@@ -43,7 +43,7 @@ fn look() {
         );
         let sectors = known.chunk / 512;
         let took = began.elapsed();
-        let d = domains::find(&mut instrument, Chunks { area, sectors }, 16).unwrap();
+        let d = domains::find(&mut instrument, Chunks { area, sectors }, 64).unwrap();
         let right = |found: Option<u64>, truth: u64| match found {
             Some(v) if v == truth => "ok".to_owned(),
             None => "UNDETERMINED".into(),
@@ -56,6 +56,30 @@ fn look() {
             right(d.sub_domains.value, known.sub_domains),
             d.unit.map(|r| (r.skipped, r.inner, r.gap, r.outer))
         );
+        let mapped = match d.unit {
+            None => "no relation".to_owned(),
+            Some(unit) => {
+                let found = planewise_io::probe::mapping::find(
+                    &mut instrument,
+                    Chunks { area, sectors },
+                    unit,
+                    d.unit_contrast,
+                    d.alone[0],
+                )
+                .unwrap();
+                let truth = if known.is_write_order {
+                    planewise_io::probe::mapping::Mapping::WriteOrder
+                } else {
+                    planewise_io::probe::mapping::Mapping::Static
+                };
+                match found.mapping.value {
+                    Some(v) if v == truth => "ok".into(),
+                    None => format!("UNDETERMINED {}", found.mapping.statistic),
+                    Some(_) => format!("WRONG {}", found.mapping.statistic),
+                }
+            }
+        };
+        line += &format!(" mapping {mapped}");
         if d.degree.value != Some(known.degree) {
             line += &format!("\n     {}\n     {}", d.units.statistic, d.degree.statistic);
         }

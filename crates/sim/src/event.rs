@@ -1,8 +1,7 @@
 //! The event queue: integer nanoseconds, ties in the order of scheduling.
 //!
-//! Each executor, each channel, the host link and the processor have at most one event pending, so the queue holds at most dies +
-//! channels + 2 entries. Time,
-//! sequence and payload are packed in one 128-bit key: one comparison orders two events, and nothing is allocated.
+//! Each executor, each cache register, each channel, each way of the host link and the processor have at most one event pending, so the queue
+//! holds a few hundred entries at most. Time, sequence and payload are packed in one 128-bit key: one comparison orders two events, and nothing is allocated.
 //!
 //! Delays take few values (a transfer, an array read, a program, an erase), and events of the same delay are scheduled in the
 //! order in which they happen. So the queue is a handful of lanes, each in order: an event goes to the first lane whose last
@@ -19,15 +18,19 @@ pub(crate) enum Event {
     Executor(u32),
     /// A channel with waiters becomes free.
     Channel(u32),
-    /// The host link has carried a command or data.
-    Link,
+    /// A way of the host link, 0 or 1, has carried a command or data.
+    Link(u32),
+    /// A command has come through the host, and may cross the link.
+    Host,
     /// The controller's processor is through with a task.
     Processor,
 }
 
 const CHANNEL_FLAG: u32 = 1 << 31;
 const LINK: u32 = 1 << 30;
-const PROCESSOR: u32 = LINK | 1;
+const LINK_BACK: u32 = LINK | 1;
+const PROCESSOR: u32 = LINK | 2;
+const HOST: u32 = LINK | 3;
 
 const LANES: usize = 6;
 const NONE: u128 = u128::MAX;
@@ -64,7 +67,8 @@ impl EventQueue {
         let payload = match event {
             Event::Executor(index) => index,
             Event::Channel(index) => index | CHANNEL_FLAG,
-            Event::Link => LINK,
+            Event::Link(way) => LINK | way,
+            Event::Host => HOST,
             Event::Processor => PROCESSOR,
         };
         // The sequence wraps after 4 billion events; it only has to order the few hundred that are pending together, and a
@@ -115,7 +119,8 @@ impl EventQueue {
         let payload = key as u32;
         Some(match payload {
             0..LINK => Event::Executor(payload),
-            LINK => Event::Link,
+            LINK..=LINK_BACK => Event::Link(payload & 1),
+            HOST => Event::Host,
             PROCESSOR => Event::Processor,
             _ => Event::Channel(payload & !CHANNEL_FLAG),
         })

@@ -24,7 +24,7 @@ fn config(channels: u32, chips: u32) -> RunConfig {
 }
 
 fn link() -> Option<Link> {
-    Some(Link { mb_per_s: 256, command_ns: 1_000 })
+    Some(Link { mb_per_s: 256, command_ns: 1_000, full_duplex: false, latency_ns: 0 })
 }
 
 fn processor(command_ns: u64, operation_ns: u64, scan_ns: u64, scan_entries: u32) -> Option<Processor> {
@@ -34,6 +34,7 @@ fn processor(command_ns: u64, operation_ns: u64, scan_ns: u64, scan_entries: u32
         run_page_ns: 0,
         update_ns: 0,
         turn_ns: 0,
+        drains_to_turn: false,
         scan_ns: 0,
         scan_entries: 0,
     };
@@ -156,7 +157,7 @@ fn impossible_controllers_are_refused_by_key() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(refused(&|c| c.profile.link = Some(Link { mb_per_s: 0, command_ns: 0 })), "link.mb_per_s");
+    assert_eq!(refused(&|c| c.profile.link = Some(Link { mb_per_s: 0, ..link().unwrap() })), "link.mb_per_s");
     assert_eq!(refused(&|c| c.profile.processor = processor(u64::MAX, 0, 0, 0)), "processor.command_ns");
     assert_eq!(refused(&|c| c.profile.regions = Some(Regions { mib: 0, operations: 1 })), "regions.mib");
     assert_eq!(
@@ -169,7 +170,7 @@ fn impossible_controllers_are_refused_by_key() {
 }
 
 fn write_buffer(pages: u32, watermark: f64, run_pages: u32, in_flight_pages: u32) -> Option<WriteBuffer> {
-    Some(WriteBuffer { pages, watermark, run_pages, in_flight_pages })
+    Some(WriteBuffer { pages, watermark, run_pages, entry_order: false, in_flight_pages })
 }
 
 fn read_ahead(

@@ -71,19 +71,25 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         if let Some((link, processor, regions, write_buffer, read_ahead)) = controller
             && names.2 != "blocking"
         {
-            profile.link = link.map(|(mb_per_s, command_ns)| Link { mb_per_s, command_ns });
+            profile.link = link.map(|(mb_per_s, command_ns)| Link {
+                mb_per_s,
+                command_ns,
+                full_duplex: registers.1,
+                latency_ns: command_ns * u64::from(switches.3),
+            });
             profile.processor = processor.map(|(command_ns, operation_ns, scan_ns)| Processor {
                 command_ns,
                 operation_ns,
                 run_page_ns: command_ns / 2,
                 update_ns: command_ns * 2,
                 turn_ns: command_ns * 3,
+                drains_to_turn: registers.0,
                 scan_ns,
                 scan_entries: 5,
             });
             profile.regions = regions.map(|operations| Regions { mib: 1, operations });
             profile.write_buffer = write_buffer.map(|(pages, watermark, run_pages, in_flight_pages)| {
-                WriteBuffer { pages, watermark, run_pages, in_flight_pages }
+                WriteBuffer { pages, watermark, run_pages, entry_order: registers.1, in_flight_pages }
             });
             profile.read_ahead =
                 read_ahead.map(|(streams, trigger, window_pages, dropped_by_writes)| ReadAhead {

@@ -147,29 +147,40 @@ impl Samples {
     /// The size whose multiples differ most from the other positions, when that is clear.
     fn fold(&self, kind: Kind, longest: u64) -> Option<Folded> {
         let mut sorted: Vec<f64> = self.0.iter().map(|&(_, time)| time).collect();
-        let limit = 4.0 * median(&mut sorted);
-        let times: Vec<(u64, f64)> = self.0.iter().map(|&(at, time)| (at, time.min(limit))).collect();
-        let all = Moments::of(times.iter().map(|&(_, time)| time));
-        let mut scored: Vec<(f64, u64, f64)> = Vec::new();
-        for size in 2..=longest {
-            let mut classes = [Moments::default(); 2];
-            times.iter().for_each(|&(at, time)| classes[usize::from(at.is_multiple_of(size))].add(time));
-            let [inside, edge] = classes;
-            // Inside a chunk two reads always wait for one another.
-            let is_possible = kind == Kind::Single || edge.mean() < inside.mean();
-            if edge.count < 8.0 || inside.count < 8.0 || !is_possible {
-                continue;
-            }
-            let between = edge.count * inside.count / all.count * (edge.mean() - inside.mean()).powi(2);
-            scored.push((between, size, welch(&edge, &inside).abs()));
+        let middle = median(&mut sorted);
+        let times = self.0.iter().map(|&(at, time)| (at, time.min(4.0 * middle)));
+        let found = fold(&times.clone().collect::<Vec<_>>(), kind, longest);
+        if kind != Kind::Single {
+            return found;
         }
-        scored.sort_by(|one, other| other.0.total_cmp(&one.0));
-        let &(best, size, z) = scored.first()?;
-        // Times of a model without noise have no spread of their own, but a thousandth of their size is as good as none.
-        let variance = (all.variance() - best / all.count).max((1e-3 * all.mean()).powi(2));
-        let margin = (best - scored.get(1).map_or(0.0, |next| next.0)) / variance / 2.0;
-        (z > SIGNIFICANT && margin > MARGIN).then_some(Folded { size, z, margin })
+        // Where some edges are dips and others bumps, they differ from the inside together, but their mean may not.
+        let deviations: Vec<(u64, f64)> = times.map(|(at, time)| (at, (time - middle).abs())).collect();
+        let deviating = fold(&deviations, kind, longest);
+        found.into_iter().chain(deviating).max_by(|one, other| one.margin.total_cmp(&other.margin))
     }
+}
+
+fn fold(times: &[(u64, f64)], kind: Kind, longest: u64) -> Option<Folded> {
+    let all = Moments::of(times.iter().map(|&(_, time)| time));
+    let mut scored: Vec<(f64, u64, f64)> = Vec::new();
+    for size in 2..=longest {
+        let mut classes = [Moments::default(); 2];
+        times.iter().for_each(|&(at, time)| classes[usize::from(at.is_multiple_of(size))].add(time));
+        let [inside, edge] = classes;
+        // Inside a chunk two reads always wait for one another.
+        let is_possible = kind == Kind::Single || edge.mean() < inside.mean();
+        if edge.count < 8.0 || inside.count < 8.0 || !is_possible {
+            continue;
+        }
+        let between = edge.count * inside.count / all.count * (edge.mean() - inside.mean()).powi(2);
+        scored.push((between, size, welch(&edge, &inside).abs()));
+    }
+    scored.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let &(best, size, z) = scored.first()?;
+    // Times of a model without noise have no spread of their own, but a thousandth of their size is as good as none.
+    let variance = (all.variance() - best / all.count).max((1e-3 * all.mean()).powi(2));
+    let margin = (best - scored.get(1).map_or(0.0, |next| next.0)) / variance / 2.0;
+    (z > SIGNIFICANT && margin > MARGIN).then_some(Folded { size, z, margin })
 }
 
 fn gcd(one: u64, other: u64) -> u64 {

@@ -147,11 +147,10 @@ pub fn find(instrument: &mut Instrument<'_>, chunks: Chunks, rounds: usize) -> R
         domains.unit = Some(unit);
         domains.domain = Some((best.relation.skipped, best.relation.units()));
         domains.domain_contrast = domains.unit_contrast;
-        domains.unit_contrast = finer.means[1] - best.means[0];
+        domains.unit_contrast += (finer.means[1] - finer.means[0]) / 2.0;
         let also = format!(
-            "{statistic}; of those, the ones on one unit take {:.1} us, others {:.1} us",
-            finer.means[1] / 1e3,
-            finer.means[0] / 1e3
+            "{statistic}; of those, the ones on one unit take {:.1} us longer than others",
+            (finer.means[1] - finer.means[0]) / 1e3
         );
         let reason = "chunks of one domain share a bus";
         domains.degree = Finding::of(best.relation.units(), sure, statistic, reason);
@@ -329,15 +328,16 @@ fn find_domains(
     let units = relation.units();
     let mut buses = [chunks.sectors as u32, instrument.block_sectors()].map(|first| SharedBus {
         first,
+        likely: digits.clone(),
         pairs: Vec::new(),
         behind: Vec::new(),
     });
     let transfer = transfer(instrument, chunks, relation)?;
     let mut statistic = String::new();
-    for _ in 0..rounds {
+    for round in 0..rounds {
         let mut bound = 0.0f64;
         for bus in &mut buses {
-            bus.measure(instrument, chunks, relation, &digits, domains.alone[0])?;
+            bus.measure(instrument, chunks, relation, domains.alone[0])?;
             let mut fits: Vec<(Digit, Fit, f64)> = digits
                 .iter()
                 .filter_map(|&digit| {
@@ -347,6 +347,9 @@ fn find_domains(
                 .collect();
             fits.sort_by(|one, other| other.1.evidence.total_cmp(&one.1.evidence));
             let next = fits.get(1).map_or(0.0, |next| next.1.evidence);
+            if round > 1 {
+                bus.likely = fits.iter().take(4).map(|(digit, ..)| *digit).collect();
+            }
             if let Some(&(digit, best, z)) = fits.first() {
                 let margin = best.evidence - next;
                 statistic = format!(
@@ -354,7 +357,7 @@ fn find_domains(
                     bus.pairs.len(),
                     (best.means[1] - best.means[0]) / 1e3
                 );
-                if z > 7.0 && margin > MARGIN {
+                if z > 6.0 && margin > MARGIN {
                     let sure = (1.0 - (-margin).exp()).min(confidence(z));
                     domains.domain = Some((digit.stride, digit.degree));
                     domains.domain_contrast = best.means[1] - best.means[0];
@@ -419,6 +422,8 @@ const SEEN: f64 = 0.2;
 /// asked for, and then a chunk would only occupy the link longer.
 struct SharedBus {
     first: u32,
+    /// Digits that may be the domain's.
+    likely: Vec<Digit>,
     /// How much longer the block took than alone.
     pairs: Vec<Pair>,
     /// By how much the second completed later than the first.
@@ -431,16 +436,15 @@ impl SharedBus {
         instrument: &mut Instrument<'_>,
         chunks: Chunks,
         relation: Relation,
-        digits: &[Digit],
         alone: f64,
     ) -> Result<(), ProbeError> {
         let block = instrument.block_sectors();
         for round in 0..ROUND / 2 {
-            // Every second pair is drawn so that one of the possible digits is equal.
-            let digit = if digits.is_empty() || round.is_multiple_of(2) {
+            // Every second pair is drawn so that one of the likely digits is equal.
+            let digit = if self.likely.is_empty() || round.is_multiple_of(2) {
                 None
             } else {
-                Some(digits[round / 2 % digits.len()])
+                Some(self.likely[round / 2 % self.likely.len()])
             };
             let wanted = |one, other| {
                 !relation.holds(one, other) && digit.is_none_or(|digit: Digit| digit.holds(one, other))

@@ -30,6 +30,8 @@ pub struct Loop {
     pub elapsed: Ns,
     /// Latency of each operation with its number of issue, in the order of completion.
     pub latencies: Vec<(u64, Ns)>,
+    /// When each completed, since the beginning, in the same order.
+    pub ends: Vec<Ns>,
 }
 
 impl Loop {
@@ -41,6 +43,17 @@ impl Loop {
     /// Mean time between completions, ns.
     pub fn interval(&self) -> f64 {
         if self.operations == 0 { 0.0 } else { self.elapsed.0 as f64 / self.operations as f64 }
+    }
+
+    /// Mean time between completions of the second half, ns.
+    pub fn second_half_interval(&self) -> f64 {
+        let half = self.ends.len() / 2;
+        match (self.ends.get(half), self.ends.last()) {
+            (Some(from), Some(to)) if self.ends.len() > half + 1 => {
+                to.saturating_sub(*from).0 as f64 / (self.ends.len() - 1 - half) as f64
+            }
+            _ => self.interval(),
+        }
     }
 
     /// Latencies in the order of issue, ns.
@@ -184,6 +197,7 @@ impl<'a> Instrument<'a> {
                 result.operations += 1;
                 result.bytes += u64::from(sectors) * SECTOR_BYTES;
                 result.latencies.push((number, one.latency()));
+                result.ends.push(one.completed.saturating_sub(began));
                 free.push(one.tag);
             }
             result.elapsed = now.saturating_sub(began);
@@ -193,6 +207,55 @@ impl<'a> Instrument<'a> {
         self.completed = completed;
         self.look()?;
         Ok(result)
+    }
+
+    /// Runs jobs side by side, each with `depth` operations under way, for a time: asks `next` for the operation of a job. Returns what each
+    /// job completed within the time.
+    ///
+    /// # Errors
+    /// The target fails; the user wants it to end.
+    pub fn jobs(
+        &mut self,
+        jobs: u32,
+        depth: u32,
+        time: Ns,
+        mut next: impl FnMut(&mut Generator, u32) -> Operation,
+    ) -> Result<Vec<Loop>, ProbeError> {
+        let began = self.target.now();
+        let end = Ns(began.0.saturating_add(time.0));
+        let depth = depth.min(self.depth() / jobs.max(1)).max(1);
+        let mut sectors = vec![0; (jobs * depth) as usize];
+        let mut completed = std::mem::take(&mut self.completed);
+        completed.clear();
+        let mut results = vec![Loop { elapsed: time, ..Loop::default() }; jobs as usize];
+        let mut under_way = 0;
+        for tag in 0..jobs * depth {
+            let operation = next(&mut self.rng, tag / depth);
+            sectors[tag as usize] = operation.sectors;
+            self.submit(tag, operation)?;
+            under_way += 1;
+        }
+        while under_way > 0 {
+            self.target.wait(Ns::MAX, &mut completed)?;
+            for one in completed.drain(..) {
+                under_way -= 1;
+                if one.completed <= end {
+                    let result = &mut results[(one.tag / depth) as usize];
+                    result.operations += 1;
+                    result.bytes += u64::from(sectors[one.tag as usize]) * SECTOR_BYTES;
+                    result.latencies.push((result.operations, one.latency()));
+                }
+                if self.target.now() < end && !self.stop.load(Ordering::Relaxed) {
+                    let operation = next(&mut self.rng, one.tag / depth);
+                    sectors[one.tag as usize] = operation.sectors;
+                    self.submit(one.tag, operation)?;
+                    under_way += 1;
+                }
+            }
+        }
+        self.completed = completed;
+        self.look()?;
+        Ok(results)
     }
 
     /// Lets time pass without load.

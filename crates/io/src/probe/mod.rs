@@ -1,13 +1,31 @@
 //! The probe: what is inside a device, found from outside (Chen et al. 2016, section 5, and beyond it).
+//!
+//! One stage, one file. Stages run in the order of [`run`], each with what the earlier ones found, and leave their findings with the
+//! curves behind them.
 
 pub mod chunk;
+pub mod collection;
 pub mod domains;
 mod error;
 pub mod finding;
+mod findings;
 pub mod instrument;
+pub mod interference;
+pub mod latency;
+pub mod mapping;
+pub mod parallelism;
+pub mod prepare;
+pub mod profile;
+pub mod read_ahead;
+pub mod regions;
 pub mod relation;
+mod stages;
 pub mod statistics;
+pub mod write_buffer;
 
 pub use error::ProbeError;
 pub use finding::{Curve, Finding};
+pub use findings::{FORMAT, Findings, Stage, Subject};
 pub use instrument::{Area, Instrument};
+pub use profile::profile;
+pub use stages::{Options, STAGES, options_for, run};

@@ -54,6 +54,7 @@ pub fn draw(seed: u64) -> Known {
     .clone();
     (profile.timing.read_ns, profile.timing.program_ns) = (read, program);
     profile.timing.transfer_ps_per_byte = *[833, 1_250, 2_500, 10_000, 25_000].choose(rng).unwrap();
+    profile.timing.variation = *[0.0, 0.05].choose(rng).unwrap();
     profile.timing.whole_page_reads = rng.random_range(0..4) == 0;
     if rng.random_range(0..2) == 0 {
         profile.write_buffer = Some(WriteBuffer {
@@ -61,6 +62,7 @@ pub fn draw(seed: u64) -> Known {
             watermark: 0.5,
             run_pages: 16,
             in_flight_pages: 64,
+            ..WriteBuffer::default()
         });
     }
     if rng.random_range(0..2) == 0 {
@@ -83,6 +85,7 @@ pub fn draw(seed: u64) -> Known {
             turn_ns: 0,
             scan_ns: 0,
             scan_entries: 0,
+            ..Processor::default()
         });
     }
     let chips = u64::from(profile.geometry.chips_per_channel);
@@ -98,5 +101,5 @@ pub fn draw(seed: u64) -> Known {
 }
 
 fn serde_link(mb_per_s: u32) -> Option<Link> {
-    Some(Link { mb_per_s, command_ns: 2_000 })
+    Some(Link { mb_per_s, command_ns: 2_000, ..Link::default() })
 }

@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 /// Longest time that any one step of the controller may take: a second.
 const LONGEST_NS: u64 = 1_000_000_000;
 
-/// The link between host and device: half duplex, one command or one request's data at a time, first come, first served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// The link between host and device: one command or one request's data at a time, first come, first served; in either way at a time where
+/// it is full duplex.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
     /// Payload rate in 10^6 bytes a second, 1 to 1000000: what is left of the line rate after coding and frames.
@@ -17,10 +18,23 @@ pub struct Link {
     pub mb_per_s: u32,
     /// Link time of each command with its set-up and status frames, ns, 0 to a second.
     pub command_ns: u64,
+    /// The ways to and from the device are apart, as on PCIe: data of reads do not wait for commands and data of writes, nor these for
+    /// them. SATA is half duplex, the default.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub full_duplex: bool,
+    /// Time that each command spends in the host's driver and adapter, and its completion in interrupt and wake-up, while it occupies
+    /// neither link nor processor, ns, 0 to a second.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub latency_ns: u64,
+}
+
+/// Whether a time is 0, and need not be written.
+fn is_zero(time: &u64) -> bool {
+    *time == 0
 }
 
 /// The controller's processor: one, working off its tasks first come, first served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Processor {
     /// Time for each command of the host: decoding, tags, host buffers, ns, 0 to a second.
@@ -34,6 +48,10 @@ pub struct Processor {
     /// Time to turn from commands of one direction to one of the other, ns, 0 to a second: a data path that carries one direction at a
     /// time has its transfers ended and its buffer segments and descriptors set up anew.
     pub turn_ns: u64,
+    /// A command is not taken in before all those of the other direction that were taken in are complete: the data path carries one
+    /// direction at a time, and is emptied before it turns. Off where a profile does not name it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drains_to_turn: bool,
     /// Time to look at one entry of the list of outstanding operations that the next one is chosen from, ns, 0 to a second.
     pub scan_ns: u64,
     /// Entries of that list that are looked at, at most; the list is the region's where there are regions, else the chip's or die's.
@@ -54,7 +72,7 @@ pub struct Regions {
 }
 
 /// The buffer that host writes go to, protected by a capacitor: a write is complete when its pages are in it.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBuffer {
     /// Pages that it holds, at least 1.
@@ -63,9 +81,14 @@ pub struct WriteBuffer {
     /// Share of its pages that wait to be written back above which write-back begins, 0 to below 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub watermark: f64,
-    /// Pages that are written back together, at least 1: those of the aligned group of so many consecutive pages that the oldest is in.
+    /// Pages that are written back together, at least 1: those of the aligned group of so many consecutive pages that the oldest is in or,
+    /// with `entry_order`, the oldest so many.
     #[schemars(range(min = 1))]
     pub run_pages: u32,
+    /// Pages go back in the order in which they came in, whatever their addresses: firmware that maps by the order of writes (Chen et
+    /// al. 2016, section 5.4). Off where a profile does not name it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub entry_order: bool,
     /// Pages on their way back to flash below which the next run begins, at least 1. A run goes as a whole: up to a run less one page more
     /// can be on their way.
     #[schemars(range(min = 1))]
@@ -118,7 +141,8 @@ const MOST_BUFFER_PAGES: u32 = 1 << 24;
 impl Link {
     pub(super) fn check(&self) -> Result<(), Problem> {
         count("link.mb_per_s", self.mb_per_s, 1, 1_000_000)?;
-        time("link.command_ns", self.command_ns)
+        time("link.command_ns", self.command_ns)?;
+        time("link.latency_ns", self.latency_ns)
     }
 
     /// Link time of a number of bytes, rounded to the nearest nanosecond.

@@ -2,7 +2,7 @@
 //!
 //! A page waits in the order in which it came in, is overwritten in place while it waits, and may hold only some of its sectors. Write-back
 //! takes the oldest page and with it all that wait of the aligned group of consecutive pages that it is in, so that what was written in
-//! sequence is programmed together. While a page is being programmed it still serves reads; a write of it then takes a slot of its
+//! sequence is programmed together; or the oldest pages as they came, where the device maps by the order of writes. While a page is being programmed it still serves reads; a write of it then takes a slot of its
 //! own, which is not written back before the older one is through: the order of the writes is the order in flash.
 
 use super::{NIL, PageIndex};
@@ -45,6 +45,7 @@ pub(crate) struct WriteBuffer {
     leaving: u32,
     watermark: u32,
     run_pages: u32,
+    entry_order: bool,
     leaving_most: u32,
 }
 
@@ -66,6 +67,7 @@ impl WriteBuffer {
             leaving: 0,
             watermark: (f64::from(settings.pages) * settings.watermark) as u32,
             run_pages: settings.run_pages,
+            entry_order: settings.entry_order,
             leaving_most: settings.in_flight_pages,
         }
     }
@@ -143,22 +145,38 @@ impl WriteBuffer {
         if oldest == NIL {
             return None;
         }
-        let first = self.slots[oldest as usize].lpn.0 / self.run_pages * self.run_pages;
         let (mut head, mut last, mut count) = (NIL, NIL, 0);
-        for lpn in first..first.saturating_add(self.run_pages) {
-            let Some(slot) = self.index.get(Lpn(lpn)) else { continue };
-            let Slot { state, blocked, .. } = self.slots[slot as usize];
-            if state != State::Waiting || blocked {
-                continue;
-            }
-            self.leave(slot);
+        let mut join = |buffer: &mut WriteBuffer, slot: u32| {
+            buffer.leave(slot);
             if head == NIL {
                 head = slot;
             } else {
-                self.slots[last as usize].next = slot;
+                buffer.slots[last as usize].next = slot;
             }
             last = slot;
             count += 1;
+        };
+        if self.entry_order {
+            let mut slot = oldest;
+            for _ in 0..self.run_pages {
+                let next = self.slots[slot as usize].next;
+                if !self.slots[slot as usize].blocked {
+                    join(self, slot);
+                }
+                if next == NIL {
+                    break;
+                }
+                slot = next;
+            }
+        } else {
+            let first = self.slots[oldest as usize].lpn.0 / self.run_pages * self.run_pages;
+            for lpn in first..first.saturating_add(self.run_pages) {
+                let Some(slot) = self.index.get(Lpn(lpn)) else { continue };
+                let Slot { state, blocked, .. } = self.slots[slot as usize];
+                if state == State::Waiting && !blocked {
+                    join(self, slot);
+                }
+            }
         }
         Some((head, count))
     }
@@ -213,7 +231,8 @@ mod tests {
     use super::*;
 
     fn buffer(pages: u32, watermark: f64, run_pages: u32, in_flight_pages: u32) -> WriteBuffer {
-        let settings = profile::WriteBuffer { pages, watermark, run_pages, in_flight_pages };
+        let settings =
+            profile::WriteBuffer { pages, watermark, run_pages, entry_order: false, in_flight_pages };
         WriteBuffer::new(&settings, 8)
     }
 
@@ -235,6 +254,22 @@ mod tests {
         }
         assert_eq!(run(&mut buffer), [8, 9, 11], "the aligned group of the oldest, in order");
         assert_eq!(run(&mut buffer), [] as [u32; 0], "one page waits, two may");
+    }
+
+    #[test]
+    fn in_the_order_of_entry_the_oldest_leave_whatever_their_addresses() {
+        let mut buffer = buffer(8, 0.0, 3, 100);
+        buffer.entry_order = true;
+        for lpn in [9, 40, 8, 11, 40] {
+            buffer.put(Lpn(lpn), 0..8).unwrap();
+        }
+        assert_eq!(run(&mut buffer), [9, 40, 8], "a page that is overwritten keeps its place");
+        let leaving = buffer.find(Lpn(40)).unwrap();
+        buffer.put(Lpn(40), 0..8).unwrap();
+        buffer.put(Lpn(12), 0..8).unwrap();
+        assert_eq!(run(&mut buffer), [11, 12], "the newer version of a page on its way waits");
+        buffer.left(leaving);
+        assert_eq!(run(&mut buffer), [40]);
     }
 
     #[test]

@@ -253,8 +253,12 @@ impl Device {
                 Ok(())
             }
             Event::Executor(executor) => self.phase_ended(context, executor),
-            Event::Link => {
-                self.carried();
+            Event::Link(way) => {
+                self.carried(way);
+                Ok(())
+            }
+            Event::Host => {
+                self.through_host(context);
                 Ok(())
             }
             Event::Processor => {

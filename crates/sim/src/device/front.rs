@@ -1,6 +1,6 @@
 //! The controller between host and flash: the link, the processor, and the lists of operations that it works off.
 //!
-//! A command crosses the link, with its data if it writes; then the processor decodes it; then its pages are looked up in the
+//! A command takes its time in the host and crosses the link, with its data if it writes; then the processor decodes it; then its pages are looked up in the
 //! caches, or become transactions. Each transaction joins a list of outstanding operations: its region's, or its executor's where
 //! there are no regions. The processor takes the next operation of a list when the list's limit allows, which costs it a look at
 //! the entries of that list; then the transaction waits for its executor. When a read has all its pages, its data cross the link.
@@ -78,10 +78,18 @@ pub(super) struct Front {
     pub(super) coming: Vec<u32>,
     /// Commands on the link, at the processor, or in line for either, in that order.
     arriving: VecDeque<Slot>,
-    carrying: Server<Carried>,
+    /// Commands in the host, which takes the same time for each, and when they are through.
+    in_host: VecDeque<(Ns, Slot)>,
+    /// The ways of the link: to the device and, apart from that only where it is full duplex, from it.
+    carrying: [Server<Carried>; 2],
     working: Server<Task>,
     /// Direction of the last command that the processor took in.
     turned_to: Direction,
+    /// Where the data path is emptied before it turns: its direction, and the commands let in and not complete.
+    path_direction: Direction,
+    taken_in: u32,
+    /// Commands that wait until those taken in are complete, because they go the other way or came after such.
+    turning: VecDeque<Slot>,
     /// By slot of the I/O queue.
     commands: Vec<(Request, PageRange)>,
 }
@@ -109,22 +117,73 @@ impl Front {
             lists: vec![none; lists],
             coming: vec![0; if active { executors as usize } else { 0 }],
             arriving: VecDeque::with_capacity(commands),
-            carrying: Server::new(commands),
+            in_host: VecDeque::with_capacity(commands),
+            carrying: [Server::new(commands), Server::new(commands)],
             working: Server::new(commands * 4),
             turned_to: Direction::Read,
+            path_direction: Direction::Read,
+            taken_in: 0,
+            turning: VecDeque::with_capacity(commands),
             commands: vec![(nothing, PageRange { first: 0, count: 0 }); commands],
         }
     }
 
     /// A command of the host is on its way.
-    pub(super) fn accept(&mut self, slot: Slot, request: &Request, pages: PageRange) {
+    pub(super) fn accept(
+        &mut self,
+        context: &mut Context<'_, impl Observer>,
+        slot: Slot,
+        request: &Request,
+        pages: PageRange,
+    ) {
         self.commands[slot.index()] = (*request, pages);
         self.arriving.push_back(slot);
+        let latency = self.link.map_or(0, |link| link.latency_ns);
+        if latency > 0 {
+            let through = context.now + Ns(latency);
+            if self.in_host.is_empty() {
+                context.events.schedule(through, Event::Host);
+            }
+            self.in_host.push_back((through, slot));
+        } else {
+            self.reach_link(slot);
+        }
+    }
+
+    fn reach_link(&mut self, slot: Slot) {
         if self.link.is_some() {
-            self.carrying.queue.push_back(Carried::Command(slot));
+            self.carrying[0].queue.push_back(Carried::Command(slot));
+        } else {
+            self.arrive(slot);
+        }
+    }
+
+    /// A command is at the device: it waits for the processor, or before that for the data path to be empty.
+    fn arrive(&mut self, slot: Slot) {
+        if self.processor.is_some_and(|processor| processor.drains_to_turn) {
+            self.turning.push_back(slot);
         } else {
             self.working.queue.push_back(Task::Command(slot));
         }
+    }
+
+    /// Hands the processor the commands that need not wait for those of the other direction.
+    fn let_in(&mut self) {
+        while let Some(&slot) = self.turning.front() {
+            let direction = self.commands[slot.index()].0.direction;
+            if self.taken_in > 0 && direction != self.path_direction {
+                return;
+            }
+            self.path_direction = direction;
+            self.taken_in += 1;
+            self.turning.pop_front();
+            self.working.queue.push_back(Task::Command(slot));
+        }
+    }
+
+    /// The way of the link that data of reads take.
+    fn way_back(&self) -> usize {
+        usize::from(self.link.is_some_and(|link| link.full_duplex))
     }
 
     /// What waits for the processor.
@@ -167,6 +226,7 @@ impl Device {
     fn run_servers<O: Observer>(&mut self, context: &mut Context<'_, O>) {
         loop {
             self.run_write_buffer(context);
+            self.front.let_in();
             self.start_carrying(context);
             if !self.start_working(context) {
                 return;
@@ -191,22 +251,41 @@ impl Device {
     }
 
     fn start_carrying<O: Observer>(&mut self, context: &mut Context<'_, O>) {
-        if self.front.carrying.current.is_none()
-            && let Some(link) = self.front.link
-            && let Some(what) = self.front.carrying.queue.pop_front()
-        {
-            let time = self.front.carries(&link, what);
-            self.front.carrying.current = Some(what);
-            context.events.schedule(context.now + time, Event::Link);
+        let Some(link) = self.front.link else { return };
+        for way in 0..2 {
+            if self.front.carrying[way].current.is_none()
+                && let Some(what) = self.front.carrying[way].queue.pop_front()
+            {
+                let time = self.front.carries(&link, what);
+                self.front.carrying[way].current = Some(what);
+                context.events.schedule(context.now + time, Event::Link(way as u32));
+            }
         }
     }
 
-    /// The link has carried something over.
-    pub(super) fn carried(&mut self) {
-        match self.front.carrying.current.take().expect("the link was at work") {
-            Carried::Command(slot) => self.front.working.queue.push_back(Task::Command(slot)),
-            Carried::Data(slot) => self.finished.push(slot),
+    /// A way of the link has carried something over.
+    pub(super) fn carried(&mut self, way: u32) {
+        match self.front.carrying[way as usize].current.take().expect("the link was at work") {
+            Carried::Command(slot) => self.front.arrive(slot),
+            Carried::Data(slot) => self.complete(slot),
         }
+    }
+
+    /// The command that has been in the host longest is through.
+    pub(super) fn through_host<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        while let Some(&(through, slot)) = self.front.in_host.front() {
+            if through > context.now {
+                context.events.schedule(through, Event::Host);
+                return;
+            }
+            self.front.in_host.pop_front();
+            self.front.reach_link(slot);
+        }
+    }
+
+    fn complete(&mut self, slot: Slot) {
+        self.front.taken_in = self.front.taken_in.saturating_sub(1);
+        self.finished.push(slot);
     }
 
     /// The processor is through with a task.
@@ -316,9 +395,10 @@ impl Device {
         let reads =
             self.front.link.is_some() && self.front.commands[slot.index()].0.direction == Direction::Read;
         if reads {
-            self.front.carrying.queue.push_back(Carried::Data(slot));
+            let way = self.front.way_back();
+            self.front.carrying[way].queue.push_back(Carried::Data(slot));
         } else {
-            self.finished.push(slot);
+            self.complete(slot);
         }
     }
 }

@@ -374,7 +374,7 @@ impl Device {
             self.replicas.note_read(context.now, pages);
         }
         if self.front.active {
-            self.front.accept(slot, request, pages);
+            self.front.accept(context, slot, request, pages);
         } else {
             self.take_in(context, slot, request, pages);
         }

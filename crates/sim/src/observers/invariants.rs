@@ -39,6 +39,8 @@ pub struct Invariants {
     entered: HashMap<u64, Ns>,
     channel_free: Vec<Ns>,
     array_free: Vec<Ns>,
+    /// By executor: end of the last transfer to or from its registers.
+    transferred: Vec<Ns>,
     operating: Vec<bool>,
     pending: u128,
     /// The run ended in a power cut: what was under way never completes.
@@ -185,6 +187,7 @@ impl Observer for Invariants {
         self.geometry = Some(*geometry);
         self.channel_free = vec![Ns::ZERO; geometry.channels as usize];
         self.array_free = vec![Ns::ZERO; executors as usize];
+        self.transferred = vec![Ns::ZERO; executors as usize];
         self.operating = vec![false; executors as usize];
     }
 
@@ -404,7 +407,8 @@ impl Observer for Invariants {
         }
     }
 
-    fn channel_busy(&mut self, channel: u32, _executor: u32, from: Ns, to: Ns, _work: Work) {
+    fn channel_busy(&mut self, channel: u32, executor: u32, from: Ns, to: Ns, _work: Work) {
+        self.transferred[executor as usize] = to;
         let free = self.channel_free[channel as usize];
         self.check("a channel carries one transfer at a time", from >= free && to >= from, || {
             format!("channel {channel} from {from}, busy until {free}")
@@ -425,6 +429,13 @@ impl Observer for Invariants {
         self.check("a die runs one array operation at a time", from >= free && to >= from, || {
             format!("executor {executor}: {what:?} from {from}, busy until {free}")
         });
+        let transferred = self.transferred[executor as usize];
+        let reads = what == ArrayOperation::Read;
+        self.check(
+            "registers are idle when a program or an erase starts",
+            reads || transferred <= from,
+            || format!("executor {executor}: {what:?} from {from}, transfer until {transferred}"),
+        );
         let most = self.geometry.expect("the run was started").planes_per_die;
         self.check("an operation spans at most the planes of a die", (1..=most).contains(&planes), || {
             format!("{planes} planes on executor {executor}")
@@ -553,6 +564,10 @@ mod tests {
         array.array_busy(0, Ns(0), Ns(10), ArrayOperation::Read, 1, Work::Host);
         array.array_busy(0, Ns(9), Ns(19), ArrayOperation::Read, 1, Work::Host);
         broken(&array, "one array operation");
+        let mut register = started();
+        register.channel_busy(0, 0, Ns(0), Ns(10), Work::Host);
+        register.array_busy(0, Ns(9), Ns(19), ArrayOperation::Program, 1, Work::Host);
+        broken(&register, "registers are idle");
         let mut operation = started();
         operation.operation_start(Ns(0), 0, 1);
         operation.operation_start(Ns(0), 0, 1);

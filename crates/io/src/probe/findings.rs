@@ -1,0 +1,90 @@
+//! Everything that a probe found, as its file holds it: what is there after each stage, so that an interrupted probe goes on.
+
+use super::collection::Onset;
+use super::domains::Domains;
+use super::finding::{Curve, Finding};
+use super::interference::Interference;
+use super::latency::Latencies;
+use super::mapping::Mapping;
+use super::parallelism::Parallelism;
+use super::read_ahead::ReadAhead;
+use super::regions::Regions;
+use super::write_buffer::WriteBuffer;
+use planewise_model::Bytes;
+use serde::{Deserialize, Serialize};
+
+/// Version of the file's format.
+pub const FORMAT: u32 = 1;
+
+/// What a probe found, as far as it got.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Findings {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// What was probed.
+    pub subject: Subject,
+    /// Stages that are done, in order.
+    pub stages: Vec<Stage>,
+    /// Chunk size.
+    pub chunk: Option<Finding<Bytes>>,
+    /// Units, domains, sub-domains.
+    pub domains: Option<Domains>,
+    /// What decides where a chunk goes; nothing without writes.
+    pub mapping: Option<Finding<Mapping>>,
+    /// Latencies of flash, bus, link and controller.
+    pub latencies: Option<Latencies>,
+    /// Where more operations at a time stop to help.
+    pub parallelism: Option<Parallelism>,
+    /// Read-ahead.
+    pub read_ahead: Option<ReadAhead>,
+    /// The write buffer; nothing without writes.
+    pub write_buffer: Option<WriteBuffer>,
+    /// Regions and batches for PASS.
+    pub regions: Option<Regions>,
+    /// How pairs of workloads disturb one another; nothing without writes.
+    pub interference: Option<Interference>,
+    /// When collection sets in; nothing without writes.
+    pub collection: Option<Onset>,
+    /// The curves behind the findings, by stage.
+    pub curves: Vec<(String, Curve)>,
+}
+
+/// What was probed, and how: a probe that goes on must be one of the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Subject {
+    /// The target's name.
+    pub target: String,
+    /// What it is.
+    pub kind: String,
+    /// What served it.
+    pub engine: String,
+    /// Its capacity.
+    pub capacity: Bytes,
+    /// Its blocks, bytes.
+    pub block_bytes: u32,
+    /// Operations at a time.
+    pub depth: u32,
+    /// Whether it was written.
+    pub writes: bool,
+    /// Whether it was the short probe.
+    pub quick: bool,
+    /// First byte of the area.
+    pub area_start: Bytes,
+    /// Size of the area.
+    pub area: Bytes,
+    /// Seed of all places.
+    pub seed: u64,
+}
+
+/// A stage that is done.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Stage {
+    /// Its name.
+    pub name: String,
+    /// How long it took on the target's clock, s.
+    pub seconds: f64,
+    /// Reads issued.
+    pub reads: u64,
+    /// Bytes written.
+    pub written: Bytes,
+}

@@ -1,0 +1,599 @@
+//! What a read and a write spend where: in the array, on the bus, on the link, in the controller.
+//!
+//! On an idle device all of it adds up. What a unit, a bus or the controller is *held* for shows only when something waits for it: so units
+//! and buses that the earlier stages found are kept busy, and the time between completions is what each operation holds them for.
+
+use super::domains::{Chunks, Domains};
+use super::error::ProbeError;
+use super::finding::{Curve, Finding};
+use super::instrument::Instrument;
+use super::statistics::{Moments, median, quantile};
+use crate::target::Operation;
+use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+/// Latencies of a device. Times in ns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Latencies {
+    /// Median latency of a read of one block on an idle device.
+    pub block_read: f64,
+    /// Median latency of a read of one chunk on an idle device.
+    pub chunk_read: f64,
+    /// Median latency of a write of one chunk on an idle device; nothing without writes.
+    pub chunk_write: Option<f64>,
+    /// Time for which a unit is held by the read of a block: command, array and what is transferred.
+    pub unit_hold: Finding<f64>,
+    /// Array read times by page type, ascending: one for SLC, two for MLC, three for TLC.
+    pub read: Finding<Vec<f64>>,
+    /// Array program times by page type, ascending; one, the mean, where a write buffer hides them.
+    pub program: Finding<Vec<f64>>,
+    /// Bus time of a byte, ps.
+    pub transfer: Finding<f64>,
+    /// Whether a read moves the whole chunk over the bus, whatever is asked for.
+    pub whole_chunks: Finding<bool>,
+    /// Least time between two commands, whatever their units.
+    pub command: Finding<f64>,
+    /// Whether the device takes commands while others wait for their units; without, the first that must wait holds back all.
+    pub queues_inside: Finding<bool>,
+    /// Part of the latency of a block on an idle device that is neither its unit's nor the link's.
+    pub overhead: f64,
+    /// What the link to the host carries, MB/s; nothing when it does not limit.
+    pub link: Finding<f64>,
+}
+
+/// Reads of one kind that are timed.
+const READS: usize = 2048;
+/// Completions of one loop that keeps something busy.
+const KEPT: u64 = 512;
+/// Anchors whose unit, or domain, is kept busy, one after another.
+const ANCHORS: usize = 6;
+/// Command and address cycles of any flash: not to be seen from outside, assumed to be the 300 ns that data sheets of today's parts give.
+pub const COMMAND_CYCLES: f64 = 300.0;
+/// Most page types.
+const MOST_TYPES: usize = 4;
+/// Standard deviations by which page types must differ to be told apart.
+const APART: f64 = 3.2;
+
+/// Measures the latencies. `buffered` is whether a write buffer hides programs.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub fn find(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+    buffered: Option<bool>,
+) -> Result<(Latencies, Vec<Curve>), ProbeError> {
+    let block = instrument.block_sectors();
+    let whole = chunks.sectors as u32;
+    let bytes = |sectors: u32| f64::from(sectors) * SECTOR_BYTES as f64;
+    let mut blocks = idle(instrument, chunks, block)?;
+    let curves = vec![distribution(&blocks)];
+    let mut wholes = idle(instrument, chunks, whole)?;
+    let (block_read, chunk_read) = (median(&mut blocks), median(&mut wholes));
+    let [block_mean, chunk_mean] = [&blocks, &wholes].map(|times| Moments::of(times.iter().copied()).mean());
+    // What one block more costs: the bus and the link, one after the other.
+    let per_byte = if whole > block {
+        ((chunk_mean - block_mean) / (bytes(whole) - bytes(block))).max(0.0)
+    } else {
+        0.0
+    };
+
+    let units = domains.units.value;
+    let unit_hold = hold(instrument, chunks, domains, block)?;
+    let chunk_hold = hold(instrument, chunks, domains, whole)?;
+    let unknown = "units are not known, so that none can be kept busy";
+    let (unit_hold, transfer, whole_chunks) = match (unit_hold, chunk_hold) {
+        (Some(blocks), Some(wholes)) => {
+            let (short, long) = (blocks.mean(), wholes.mean());
+            let error = (blocks.error().powi(2) + wholes.error().powi(2)).sqrt();
+            let statistic = format!(
+                "reads of one unit follow one another every {:.2} us for {}, {:.2} us for {}",
+                short / 1e3,
+                Bytes(bytes(block) as u64),
+                long / 1e3,
+                Bytes(bytes(whole) as u64)
+            );
+            let span = bytes(whole) - bytes(block);
+            let slope = if span > 0.0 { (long - short) / span } else { 0.0 };
+            let moves_whole = span > 0.0 && (long - short) < (4.0 * error).max(0.02 * span * FASTEST);
+            let transfer = if moves_whole {
+                shared_bus(instrument, chunks, domains, short)?
+            } else {
+                Finding::of(slope * 1e3, 0.999, statistic.clone(), "what longer reads hold a unit longer for")
+            };
+            let whole_chunks = if span > 0.0 {
+                Finding::of(
+                    moves_whole,
+                    0.99,
+                    statistic.clone(),
+                    "a short read holds a unit as long as a long one, or not",
+                )
+            } else {
+                Finding::undetermined(statistic.clone(), "a chunk is one block")
+            };
+            (
+                Finding::of(short, 0.999, statistic, "units kept busy by reads of blocks"),
+                transfer,
+                whole_chunks,
+            )
+        }
+        _ => (
+            Finding::undetermined(String::new(), unknown),
+            Finding::undetermined(String::new(), unknown),
+            Finding::undetermined(String::new(), unknown),
+        ),
+    };
+    let bus = transfer.value.unwrap_or(0.0) / 1e3;
+    let moved = if whole_chunks.value == Some(true) { bytes(whole) } else { bytes(block) };
+    // Bus and link carry the same bytes one after the other: what the bus does not explain is the link.
+    let link_per_byte = if whole_chunks.value == Some(true) { per_byte } else { per_byte - bus };
+    let link = link(instrument, chunks, link_per_byte, bus)?;
+    let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
+
+    let queues_inside = queues_inside(instrument, chunks, domains, block_read)?;
+    let command = if queues_inside.value == Some(false) {
+        Finding::undetermined(
+            String::new(),
+            "commands wait for those before them, which hides what the controller needs",
+        )
+    } else {
+        command(instrument, chunks, domains, block_read, unit_hold.value)?
+    };
+    let held = unit_hold.value;
+    let overhead = held.map_or(0.0, |held| (block_mean - held - link_block).max(0.0));
+    let types = page_types(&blocks);
+    let read = match held {
+        Some(held) => {
+            let array = held - COMMAND_CYCLES - moved * bus;
+            let values: Vec<f64> = types.iter().map(|mean| (array + mean - block_mean).max(0.0)).collect();
+            let statistic = format!(
+                "{READS} reads of one block on an idle device: {} kind(s) of pages, {}",
+                types.len(),
+                spread(&types)
+            );
+            Finding::of(values, 0.99, statistic, "what a unit is held for, less its transfer")
+        }
+        None => Finding::undetermined(String::new(), unknown),
+    };
+
+    let mut chunk_write = None;
+    let mut program = Finding::undetermined(String::new(), "nothing may be written");
+    if instrument.may_write() {
+        let writes = idle_writes(instrument, chunks)?;
+        let outside = chunk_mean - held.map_or(0.0, |held| held + (bytes(whole) - moved) * bus);
+        chunk_write = Some(median(&mut writes.clone()));
+        let not_program = outside.max(0.0) + COMMAND_CYCLES + bytes(whole) * bus;
+        program = match (buffered, units) {
+            (Some(false), _) => {
+                let types = page_types(&writes);
+                let values = types.iter().map(|mean| (mean - not_program).max(0.0)).collect();
+                let statistic = format!(
+                    "{} writes on an idle device: {} kind(s) of pages, {}",
+                    writes.len(),
+                    types.len(),
+                    spread(&types)
+                );
+                Finding::of(
+                    values,
+                    0.99,
+                    statistic,
+                    "latency of a write, less what a read spends outside the array",
+                )
+            }
+            (Some(true), Some(units)) => {
+                let bus_hold = COMMAND_CYCLES + bytes(whole) * bus;
+                match behind_programs(instrument, chunks, units, block_read, bus_hold)? {
+                    Some((delays, statistic)) => {
+                        // The program began when the write was taken, and the read reached the unit later than it was issued.
+                        let values =
+                            delays.iter().map(|delay| (delay + overhead - bus_hold).max(0.0)).collect();
+                        Finding::of(
+                            values,
+                            0.8,
+                            statistic,
+                            "how long reads wait for the unit that programs what a write left in the buffer",
+                        )
+                    }
+                    None => {
+                        let interval = sustained_writes(instrument, chunks)?;
+                        let held = interval * units as f64;
+                        let statistic =
+                            format!("sustained writes end every {:.2} us over {units} units", interval / 1e3);
+                        let reason = "the write buffer hides programs: what all units together sustain, as if each ran one program at a time";
+                        Finding::of(vec![(held - bus_hold).max(0.0)], 0.6, statistic, reason)
+                    }
+                }
+            }
+            _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
+        };
+    }
+    let latencies = Latencies {
+        block_read,
+        chunk_read,
+        chunk_write,
+        unit_hold,
+        read,
+        program,
+        transfer,
+        whole_chunks,
+        command,
+        queues_inside,
+        overhead,
+        link,
+    };
+    Ok((latencies, curves))
+}
+
+/// Bus time of a byte that is too little for any flash, ns.
+const FASTEST: f64 = 0.25;
+
+fn idle(instrument: &mut Instrument<'_>, chunks: Chunks, sectors: u32) -> Result<Vec<f64>, ProbeError> {
+    let mut times = Vec::with_capacity(READS);
+    for _ in 0..READS {
+        let start = chunks.at(instrument.rng.random_range(0..chunks.count())).0;
+        times.push(instrument.single(Operation::read(start, sectors))?.0 as f64);
+    }
+    // A few that something else delayed must not move the mean.
+    let limit = 3.0 * median(&mut times.clone());
+    times.retain(|&time| time < limit);
+    Ok(times)
+}
+
+fn idle_writes(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<Vec<f64>, ProbeError> {
+    let mut times = Vec::new();
+    for _ in 0..READS / 2 {
+        let start = chunks.at(instrument.rng.random_range(0..chunks.count())).0;
+        times.push(instrument.single(Operation::write(start, chunks.sectors as u32))?.0 as f64);
+    }
+    let limit = 4.0 * median(&mut times.clone());
+    times.retain(|&time| time < limit);
+    Ok(times)
+}
+
+/// Means of the kinds of pages, ascending: as many equal shares of the sorted times as are clearly apart.
+fn page_types(times: &[f64]) -> Vec<f64> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    // Stragglers would make a kind of their own.
+    let kept = &sorted[..sorted.len() - sorted.len() / 50];
+    for types in (2..=MOST_TYPES).rev() {
+        let shares: Vec<Moments> = (0..types)
+            .map(|share| {
+                let (from, to) = (kept.len() * share / types, kept.len() * (share + 1) / types);
+                // The edges of a share hold its neighbours' pages when shares are not quite equal.
+                let trim = (to - from) / 16;
+                Moments::of(kept[from + trim..to - trim].iter().copied())
+            })
+            .collect();
+        let are_apart = shares.windows(2).all(|pair| {
+            let deviation = (pair[0].variance().sqrt() + pair[1].variance().sqrt()) / 2.0;
+            pair[1].mean() - pair[0].mean() > (APART * deviation).max(0.03 * pair[0].mean())
+        });
+        if are_apart {
+            return shares.iter().map(Moments::mean).collect();
+        }
+    }
+    vec![Moments::of(kept.iter().copied()).mean()]
+}
+
+fn spread(types: &[f64]) -> String {
+    let each: Vec<String> = types.iter().map(|mean| format!("{:.1} us", mean / 1e3)).collect();
+    each.join(" / ")
+}
+
+fn distribution(times: &[f64]) -> Curve {
+    let mut sorted = times.to_vec();
+    let points = (0..=100)
+        .map(|percent| (quantile(&mut sorted, f64::from(percent) / 100.0) / 1e3, f64::from(percent)))
+        .collect();
+    Curve {
+        title: "Reads of one block on an idle device".into(),
+        x: "latency, us".into(),
+        y: "share of reads at or below it, %".into(),
+        lines: vec![("reads".into(), points)],
+    }
+}
+
+/// Chunks that satisfy a condition together with an anchor.
+fn companions(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    most: usize,
+    wanted: impl Fn(u64, u64) -> bool,
+) -> Vec<Lsn> {
+    let anchor = instrument.rng.random_range(0..chunks.count());
+    let number = chunks.at(anchor).1;
+    let mut found = vec![chunks.at(anchor).0];
+    for _ in 0..400 * most {
+        if found.len() >= most {
+            break;
+        }
+        let (start, other) = chunks.at(instrument.rng.random_range(0..chunks.count()));
+        if wanted(number, other) {
+            found.push(start);
+        }
+    }
+    found
+}
+
+/// Time between completions of reads on one unit that is kept busy; none when units are not known.
+fn hold(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+    sectors: u32,
+) -> Result<Option<Moments>, ProbeError> {
+    let Some(unit) = domains.unit else { return Ok(None) };
+    let mut intervals = Moments::default();
+    for _ in 0..ANCHORS {
+        let places = companions(instrument, chunks, 48, |one, other| unit.holds(one, other));
+        intervals.add(busy(instrument, &places, 4, sectors)?);
+    }
+    Ok(Some(intervals))
+}
+
+/// Mean time between completions while `depth` reads of these places are under way.
+fn busy(
+    instrument: &mut Instrument<'_>,
+    places: &[Lsn],
+    depth: u32,
+    sectors: u32,
+) -> Result<f64, ProbeError> {
+    let result = instrument.keep(depth, Ns::MAX, |rng, number| {
+        let place = places[rng.random_range(0..places.len())];
+        (number < KEPT).then(|| Operation::read(place, sectors))
+    })?;
+    Ok(result.interval())
+}
+
+/// Bus time of a byte where whole chunks are always moved: from a domain whose units are all kept busy, if its bus is what limits them.
+fn shared_bus(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+    unit_hold: f64,
+) -> Result<Finding<f64>, ProbeError> {
+    let (Some((stride, degree)), Some(sub_domains)) = (domains.domain, domains.sub_domains.value) else {
+        return Ok(Finding::undetermined(
+            String::new(),
+            "domains are not known, so that no bus can be kept busy",
+        ));
+    };
+    let bytes = (chunks.sectors * SECTOR_BYTES) as f64;
+    let block = instrument.block_sectors();
+    let mut intervals = Moments::default();
+    for _ in 0..ANCHORS {
+        let places =
+            companions(instrument, chunks, 96, |one, other| one / stride % degree == other / stride % degree);
+        let depth = (8 * sub_domains as u32).min(instrument.depth());
+        intervals.add(busy(instrument, &places, depth, block)?);
+    }
+    let interval = intervals.mean();
+    let statistic = format!(
+        "reads of one domain follow one another every {:.2} us, its {sub_domains} units could do one every {:.2} us",
+        interval / 1e3,
+        unit_hold / sub_domains as f64 / 1e3
+    );
+    if sub_domains > 1 && interval > 1.3 * unit_hold / sub_domains as f64 {
+        let held = (interval - COMMAND_CYCLES).max(0.0);
+        return Ok(Finding::of(
+            held / bytes * 1e3,
+            0.95,
+            statistic,
+            "the bus of a domain kept busy; whole chunks are moved",
+        ));
+    }
+    // The longest that one read waits for another on the bus is a transfer.
+    let held = 2.0 * domains.domain_contrast;
+    if sub_domains > 1 && held > 0.0 {
+        return Ok(Finding::of(
+            held / bytes * 1e3,
+            0.6,
+            statistic,
+            "twice the mean wait of two reads that meet on a bus",
+        ));
+    }
+    Ok(Finding::of(
+        0.0,
+        0.9,
+        statistic,
+        "one unit a domain: its transfers cannot be told from its array reads",
+    ))
+}
+
+/// Least time between two commands: by how much the second of two reads of different domains completes later.
+fn command(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+    alone: f64,
+    held: Option<f64>,
+) -> Result<Finding<f64>, ProbeError> {
+    let block = instrument.block_sectors();
+    let apart = |one: u64, other: u64| match (domains.domain, domains.unit) {
+        (Some((stride, degree)), _) => one / stride % degree != other / stride % degree,
+        (None, Some(unit)) => !unit.holds(one, other),
+        (None, None) => true,
+    };
+    let mut behind = Vec::new();
+    for _ in 0..READS / 2 {
+        let pair = companions(instrument, chunks, 2, apart);
+        let &[first, second] = pair.as_slice() else { continue };
+        let own = [first, second].map(|place| instrument.single(Operation::read(place, block)));
+        let [own_first, own_second] = own;
+        let difference = own_second?.0 as f64 - own_first?.0 as f64;
+        let ends = instrument
+            .group([(Operation::read(first, block), Ns::ZERO), (Operation::read(second, block), Ns::ZERO)])?;
+        behind.push(ends[1].0 as f64 - ends[0].0 as f64 - difference);
+    }
+    let moments = Moments::of(behind.iter().copied());
+    let value = median(&mut behind).max(0.0);
+    let statistic = format!(
+        "the second of two reads of different domains ends {value:.0} ns after the first, {:.0} ns standard error",
+        moments.error()
+    );
+    // With all units busy, commands may follow one another more slowly than two of them do: more steps of the controller than one.
+    let units = domains.units.value.unwrap_or(1) as f64;
+    let depth = instrument.depth();
+    let loaded = instrument.keep(depth, Ns::MAX, |rng, number| {
+        let start = chunks.at(rng.random_range(0..chunks.count())).0;
+        (number < 8 * KEPT).then(|| Operation::read(start, block))
+    })?;
+    let interval = loaded.second_half_interval();
+    // What the units would do if nothing else limited them: a closed network with so many customers.
+    let customers = f64::from(depth);
+    let by_units = held.unwrap_or(alone) * (units + customers - 1.0) / (units * customers);
+    let statistic = format!(
+        "{statistic}; {depth} at a time complete every {interval:.0} ns, by their units every {by_units:.0} ns"
+    );
+    let is_clear = value > 4.0 * moments.error() && value > 0.002 * alone;
+    if interval > 1.5 * by_units && interval > alone / customers * 1.2 && interval > value {
+        return Ok(Finding::of(
+            interval,
+            0.95,
+            statistic,
+            "reads all over the device complete no faster, and their units could",
+        ));
+    }
+    let reason = "commands that share nothing else follow one another at this distance";
+    Ok(if is_clear {
+        Finding::of(value, 0.99, statistic, reason)
+    } else {
+        Finding::of(0.0, 0.9, statistic, "no distance between commands can be seen")
+    })
+}
+
+/// Whether a command that needs an idle unit waits for one before it that needs a busy unit.
+fn queues_inside(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+    alone: f64,
+) -> Result<Finding<bool>, ProbeError> {
+    let Some(unit) = domains.unit else {
+        return Ok(Finding::undetermined(
+            String::new(),
+            "units are not known, so that none can be kept busy",
+        ));
+    };
+    let block = instrument.block_sectors();
+    let (mut held_back, mut free) = (Moments::default(), Moments::default());
+    for _ in 0..128 {
+        let same = companions(instrument, chunks, 2, |one, other| unit.holds(one, other));
+        let &[first, second] = same.as_slice() else { continue };
+        let number = first.0 / chunks.sectors;
+        let other = (0..256).find_map(|_| {
+            let (start, of) = chunks.at(instrument.rng.random_range(0..chunks.count()));
+            let apart = match domains.domain {
+                Some((stride, degree)) => of / stride % degree != number / stride % degree,
+                None => !unit.holds(number, of),
+            };
+            apart.then_some(start)
+        });
+        let Some(other) = other else { continue };
+        let read = |place| Operation::read(place, block);
+        let ends =
+            instrument.group([(read(first), Ns::ZERO), (read(second), Ns::ZERO), (read(other), Ns::ZERO)])?;
+        held_back.add(ends[2].0 as f64);
+        let ends =
+            instrument.group([(read(first), Ns::ZERO), (read(other), Ns::ZERO), (read(second), Ns::ZERO)])?;
+        free.add(ends[1].0 as f64);
+    }
+    let waits = held_back.mean() - free.mean();
+    let statistic = format!(
+        "behind two reads of one unit, a read of another takes {:.1} us longer than behind one, of {:.1} us",
+        waits / 1e3,
+        alone / 1e3
+    );
+    Ok(match waits / alone {
+        share if share > 0.5 => {
+            Finding::of(false, 0.99, statistic, "it waits for them: commands are taken in order")
+        }
+        share if share < 0.3 => Finding::of(true, 0.99, statistic, "it overtakes them"),
+        _ => Finding::undetermined(statistic, "it waits longer, but not as long as for a unit"),
+    })
+}
+
+/// What the link carries: from what a longer read costs beyond the bus, and no more than what large reads get through.
+fn link(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    per_byte: f64,
+    bus: f64,
+) -> Result<Finding<f64>, ProbeError> {
+    let large = (256 << 10) / SECTOR_BYTES;
+    let sectors = large.min(instrument.target().info().longest.0 / SECTOR_BYTES).min(chunks.area.sectors);
+    let area = chunks.area;
+    let depth = instrument.depth().min(32);
+    let measured = instrument.keep(depth, Ns::MAX, |rng, number| {
+        (number < KEPT).then(|| Operation::read(area.random_piece(sectors, rng), sectors as u32))
+    })?;
+    let most = measured.bandwidth() / 1e6;
+    let statistic = format!(
+        "a byte more costs {:.2} ns beyond the bus ({bus:.2} ns); large random reads get {most:.0} MB/s",
+        per_byte.max(0.0)
+    );
+    if per_byte > 0.03 * bus && per_byte > 0.02 {
+        let rate = 1e3 / per_byte;
+        return Ok(Finding::of(rate, 0.95, statistic, "bus and link carry a read one after the other"));
+    }
+    Ok(Finding::undetermined(statistic, "nothing beyond the bus is seen to take time for each byte"))
+}
+
+/// How long reads wait behind a program that a write just started from the buffer: kinds of delays, and the statistic; none when too few
+/// reads meet one.
+fn behind_programs(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    units: u64,
+    alone: f64,
+    bus_hold: f64,
+) -> Result<Option<(Vec<f64>, String)>, ProbeError> {
+    const WANTED: usize = 192;
+    let block = instrument.block_sectors();
+    let (mut delays, mut reads) = (Vec::new(), 0u64);
+    let most = (units * 400).clamp(2000, 60_000);
+    // A read that only waits for a transfer on its bus is no measure of a program.
+    let least = (0.4 * alone).max(1.3 * bus_hold);
+    while delays.len() < WANTED && reads < most {
+        let places = [(); 2].map(|()| chunks.at(instrument.rng.random_range(0..chunks.count())).0);
+        instrument.single(Operation::write(places[0], chunks.sectors as u32))?;
+        let delay = instrument.single(Operation::read(places[1], block))?.0 as f64 - alone;
+        // The flash has to be idle again, and nothing of this write on its way.
+        instrument.pause(Ns::from_millis(8))?;
+        reads += 1;
+        if delay > least {
+            delays.push(delay);
+        }
+        if reads == most / 4 && delays.len() < 6 {
+            return Ok(None);
+        }
+    }
+    if delays.len() < 24 {
+        return Ok(None);
+    }
+    let limit = 3.0 * median(&mut delays.clone());
+    delays.retain(|&delay| delay < limit);
+    let types = page_types(&delays);
+    let statistic =
+        format!("{} of {reads} reads right after a write waited, {}", delays.len(), spread(&types));
+    Ok(Some((types, statistic)))
+}
+
+/// Mean time between completions of writes of chunks, all over the area, once every buffer is full.
+fn sustained_writes(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<f64, ProbeError> {
+    let depth = instrument.depth().min(64);
+    let bytes = (chunks.sectors * SECTOR_BYTES).max(1);
+    let writes = ((128 << 20) / bytes).max(4096);
+    let result = instrument.keep(depth, Ns::MAX, |rng, number| {
+        (number < writes).then(|| {
+            Operation::write(chunks.at(rng.random_range(0..chunks.count())).0, chunks.sectors as u32)
+        })
+    })?;
+    // Completions are in order of time; the second half has no free buffer left.
+    let half = result.latencies.len() / 2;
+    let interval = result.second_half_interval();
+    Ok(if half > 0 { interval } else { result.interval() })
+}

@@ -1,0 +1,221 @@
+//! Read-ahead: whether sequential reads find their data in a buffer, for how many streams, and how far ahead (Chen et al. 2016,
+//! section 6.3).
+
+use super::error::ProbeError;
+use super::finding::{Curve, Finding};
+use super::instrument::{Area, Instrument};
+use super::statistics::{Moments, median, welch};
+use crate::target::Operation;
+use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+
+/// What is read ahead.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReadAhead {
+    /// Whether sequential reads are faster than random ones.
+    pub present: Finding<bool>,
+    /// Reads in sequence after which it begins.
+    pub trigger: Finding<u32>,
+    /// Data that are read ahead of a stream.
+    pub window: Finding<Bytes>,
+    /// Streams that are told apart.
+    pub streams: Finding<u32>,
+}
+
+/// A read that takes less than this share of a random one comes from a buffer.
+const FAST: f64 = 0.75;
+/// Streams are looked for up to this many.
+const MOST_STREAMS: u32 = 32;
+
+/// Looks for read-ahead with reads of `sectors`; `alone` is how long one takes at a random place, ns.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub fn find(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    sectors: u64,
+    alone: f64,
+    repeats: usize,
+) -> Result<(ReadAhead, Vec<Curve>), ProbeError> {
+    const LENGTH: u64 = 32;
+    let mut by_place = vec![Moments::default(); LENGTH as usize];
+    for _ in 0..repeats.max(4) {
+        let at = place(instrument, area, sectors, 4 * LENGTH);
+        for (number, moments) in by_place.iter_mut().enumerate() {
+            moments.add(instrument.single(read(at, number as u64, sectors))?.0 as f64);
+        }
+    }
+    let curve = Curve {
+        title: "Read-ahead: latency of reads in sequence".into(),
+        x: "number of the read in its stream".into(),
+        y: "mean latency, us".into(),
+        lines: vec![(
+            format!("one stream of {}", Bytes(sectors * SECTOR_BYTES)),
+            by_place
+                .iter()
+                .enumerate()
+                .map(|(number, moments)| (number as f64 + 1.0, moments.mean() / 1e3))
+                .collect(),
+        )],
+    };
+    let late = by_place[8..].iter().fold(Moments::default(), |sum, moments| sum.and(moments));
+    let first = by_place[0];
+    let z = welch(&first, &late);
+    let statistic = format!(
+        "reads 9 to {LENGTH} of a stream take {:.1} us, first reads {:.1} us ({z:.0} standard errors)",
+        late.mean() / 1e3,
+        first.mean() / 1e3
+    );
+    let is_there = late.mean() < 0.9 * alone && z > 6.0;
+    let reason = if is_there {
+        "reads in sequence become faster"
+    } else {
+        "reads in sequence are no faster than the first"
+    };
+    let present = Finding::of(is_there, 0.99, statistic, reason);
+    if !is_there {
+        let none = || "there is no read-ahead";
+        let found = ReadAhead {
+            present,
+            trigger: Finding::undetermined(String::new(), none()),
+            window: Finding::undetermined(String::new(), none()),
+            streams: Finding::undetermined(String::new(), none()),
+        };
+        return Ok((found, vec![curve]));
+    }
+    let middle = (alone + late.mean()) / 2.0;
+    let trigger = by_place.iter().position(|moments| moments.mean() < middle);
+    let trigger = match trigger {
+        Some(reads) => Finding::of(
+            reads as u32,
+            0.9,
+            format!("read {} is the first fast one", reads + 1),
+            "reads before the first fast one",
+        ),
+        None => Finding::undetermined(String::new(), "no single read is clearly faster"),
+    };
+    let (window, window_curve) = window(instrument, area, sectors, alone, repeats)?;
+    let (streams, streams_curve) = streams(instrument, area, sectors, alone, late.mean())?;
+    Ok((ReadAhead { present, trigger, window, streams }, vec![curve, window_curve, streams_curve]))
+}
+
+fn read(at: u64, number: u64, sectors: u64) -> Operation {
+    Operation::read(Lsn(at + number * sectors), sectors as u32)
+}
+
+/// Where a stream of so many reads has room.
+fn place(instrument: &mut Instrument<'_>, area: Area, sectors: u64, length: u64) -> u64 {
+    let room = Area { sectors: area.sectors.saturating_sub((length + 1) * sectors).max(sectors), ..area };
+    room.random_piece(sectors, &mut instrument.rng).0
+}
+
+/// How far ahead data are in the buffer once a stream has run and paused: each distance is tried on a new stream, as a read far ahead ends it.
+fn window(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    sectors: u64,
+    alone: f64,
+    repeats: usize,
+) -> Result<(Finding<Bytes>, Curve), ProbeError> {
+    const REACH: u64 = 4096;
+    let mut points = Vec::new();
+    let mut farthest = 0;
+    let mut distance = 1u64;
+    let most = REACH.min(area.pieces(sectors) / 4);
+    let mut misses = 0;
+    while distance <= most && misses < 3 {
+        let mut times = Vec::new();
+        for _ in 0..repeats.clamp(3, 9) {
+            let at = place(instrument, area, sectors, 16 + most);
+            for number in 0..16 {
+                instrument.single(read(at, number, sectors))?;
+            }
+            instrument.pause(Ns::from_millis(5))?;
+            times.push(instrument.single(read(at, 15 + distance, sectors))?.0 as f64);
+        }
+        let time = median(&mut times);
+        points.push((distance as f64, time / 1e3));
+        if time < FAST * alone {
+            farthest = distance;
+            misses = 0;
+        } else {
+            misses += 1;
+        }
+        distance = if distance < 8 { distance + 1 } else { distance + distance / 8 };
+    }
+    let curve = Curve {
+        title: "Read-ahead: what is in the buffer after a stream of 16 reads and a pause".into(),
+        x: "distance from the last read, in reads".into(),
+        y: "median latency, us".into(),
+        lines: vec![("one read".into(), points)],
+    };
+    let size = Bytes(farthest * sectors * SECTOR_BYTES);
+    let finding = if farthest == 0 {
+        Finding::undetermined(String::new(), "after a pause nothing is in the buffer")
+    } else {
+        let statistic =
+            format!("reads up to {farthest} ahead come from a buffer, to a distance of one eighth");
+        Finding::of(size, 0.9, statistic, "the farthest read that is fast")
+    };
+    Ok((finding, curve))
+}
+
+/// How many streams can take turns and still be read ahead of.
+fn streams(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    sectors: u64,
+    alone: f64,
+    ahead: f64,
+) -> Result<(Finding<u32>, Curve), ProbeError> {
+    const READS: u64 = 24;
+    let mut points = Vec::new();
+    let mut served = 0;
+    let mut lost = false;
+    for count in 1..=MOST_STREAMS {
+        let room = area.sectors / u64::from(count) / sectors * sectors;
+        if room < (READS + 4) * sectors {
+            break;
+        }
+        // Elsewhere each time, as buffers may still hold what the last ones read.
+        let bases: Vec<u64> = (0..u64::from(count))
+            .map(|stream| {
+                let part = Area { start: area.start + stream * room, sectors: room };
+                place(instrument, part, sectors, READS)
+            })
+            .collect();
+        let mut times = Vec::new();
+        for number in 0..READS {
+            for &at in &bases {
+                let time = instrument.single(read(at, number, sectors))?.0 as f64;
+                if number >= READS / 2 {
+                    times.push(time);
+                }
+            }
+        }
+        let mean = Moments::of(times.iter().copied()).mean();
+        points.push((f64::from(count), mean / 1e3));
+        if mean < ahead + 0.6 * (alone - ahead) {
+            served = count;
+        } else {
+            lost = true;
+            if count > served + 2 {
+                break;
+            }
+        }
+    }
+    let curve = Curve {
+        title: "Read-ahead: latency when streams take turns".into(),
+        x: "streams".into(),
+        y: "mean latency, us".into(),
+        lines: vec![("reads in turn".into(), points)],
+    };
+    let statistic = format!("{served} streams in turn are fast");
+    let finding = match (served, lost) {
+        (0, _) => Finding::undetermined(statistic, "not even one stream is clearly faster"),
+        (_, true) => Finding::of(served, 0.95, statistic, "with one more, reads are as slow as random ones"),
+        (_, false) => Finding::undetermined(statistic, "as many streams as were tried are all read ahead of"),
+    };
+    Ok((finding, curve))
+}

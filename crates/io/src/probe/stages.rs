@@ -1,0 +1,410 @@
+//! The order of the stages, and what each needs.
+
+use super::domains::{Chunks, Domains};
+use super::finding::{Curve, Finding};
+use super::findings::{FORMAT, Findings, Stage, Subject};
+use super::instrument::{Area, Instrument};
+use super::{
+    ProbeError, chunk, collection, domains, interference, latency, mapping, parallelism, prepare, read_ahead,
+    regions, write_buffer,
+};
+use crate::target::{Target, TargetKind};
+use planewise_model::rng::generator;
+use planewise_model::{Bytes, Ns, SECTOR_BYTES};
+use std::sync::atomic::AtomicBool;
+
+/// How to probe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The short probe: fewer samples, no long curves, no collection.
+    pub quick: bool,
+    /// First byte of the area, a multiple of 1 MiB.
+    pub start: Bytes,
+    /// Size of the area, a multiple of 1 MiB, 64 MiB at least.
+    pub area: Bytes,
+    /// Seed of all places.
+    pub seed: u64,
+}
+
+/// Smallest area: fewer places would be read again and again, from caches.
+pub const LEAST_AREA: Bytes = Bytes(64 << 20);
+
+/// What is taken for a chunk where none was found, bytes: the page of most file systems and databases.
+const USUAL_CHUNK: u64 = 4096;
+
+/// A stage: its name, what it does in a few words, whether it writes, whether the short probe has it.
+pub struct Entry {
+    /// Name in files and messages.
+    pub name: &'static str,
+    /// What it does.
+    pub what: &'static str,
+    /// Whether it writes to the target.
+    pub writes: bool,
+    /// Whether the short probe has it.
+    pub quick: bool,
+    run: fn(&mut Instrument<'_>, &Options, &mut Findings) -> Result<(), ProbeError>,
+}
+
+/// All stages, in order.
+pub static STAGES: &[Entry] = &[
+    Entry { name: "fill", what: "overwrites the area in order", writes: true, quick: true, run: fill },
+    Entry { name: "chunk", what: "chunk size", writes: false, quick: true, run: find_chunk },
+    Entry {
+        name: "domains",
+        what: "interleaving degree and sub-domains",
+        writes: false,
+        quick: true,
+        run: find_domains,
+    },
+    Entry {
+        name: "curves",
+        what: "the curves of the paper's figures 2 and 3",
+        writes: false,
+        quick: false,
+        run: curves,
+    },
+    Entry { name: "read-ahead", what: "read-ahead", writes: false, quick: true, run: find_read_ahead },
+    Entry {
+        name: "write-buffer",
+        what: "size of the write buffer",
+        writes: true,
+        quick: true,
+        run: find_write_buffer,
+    },
+    Entry {
+        name: "latency",
+        what: "latencies of flash, bus, link and controller",
+        writes: false,
+        quick: true,
+        run: find_latencies,
+    },
+    Entry {
+        name: "parallelism",
+        what: "where more operations at a time stop to help",
+        writes: false,
+        quick: true,
+        run: find_parallelism,
+    },
+    Entry {
+        name: "regions",
+        what: "regions and batches for PASS",
+        writes: false,
+        quick: false,
+        run: find_regions,
+    },
+    Entry {
+        name: "mapping",
+        what: "what decides where data go",
+        writes: true,
+        quick: true,
+        run: find_mapping,
+    },
+    Entry {
+        name: "interference",
+        what: "how pairs of workloads disturb each other",
+        writes: true,
+        quick: false,
+        run: find_interference,
+    },
+    Entry {
+        name: "collection",
+        what: "how much can be written before collection slows writes",
+        writes: true,
+        quick: false,
+        run: find_collection,
+    },
+];
+
+/// The options that a target gets when the user says nothing: an area of 1 GiB, as in the paper (256 MiB for the short probe), or what is
+/// there.
+pub fn options_for(target: &dyn Target, quick: bool) -> Options {
+    let usual = if quick { 256 << 20 } else { 1 << 30 };
+    let area = Bytes(target.info().capacity.0.min(usual) >> 20 << 20);
+    Options { quick, start: Bytes(0), area, seed: planewise_model::rng::DEFAULT_SEED }
+}
+
+/// Probes a target: runs the stages that `findings` does not have yet, and calls `after` each with all there is. `before` is called with
+/// each stage that begins. Returns with [`ProbeError::Interrupted`] when `stop` is set: what `after` got last is whole.
+///
+/// # Errors
+/// Options that the target does not allow, findings of something else, a target that fails, the user who wants it to end, and
+/// what `after` returns.
+pub fn run<E: From<ProbeError>>(
+    target: &mut dyn Target,
+    options: &Options,
+    findings: &mut Findings,
+    stop: &AtomicBool,
+    mut before: impl FnMut(&Entry),
+    mut after: impl FnMut(&Findings) -> Result<(), E>,
+) -> Result<(), E> {
+    let subject = subject(target, options)?;
+    if findings.stages.is_empty() {
+        *findings = Findings { format: FORMAT, subject, ..Findings::default() };
+    } else if findings.subject != subject || findings.format != FORMAT {
+        let error = ProbeError::Option {
+            key: "resume",
+            found: format!("a probe of {:?}", findings.subject),
+            allowed: format!("one of {subject:?}"),
+        };
+        return Err(error.into());
+    }
+    let writes = target.info().writable;
+    for (number, entry) in STAGES.iter().enumerate() {
+        let is_wanted = (writes || !entry.writes) && (entry.quick || !options.quick);
+        if !is_wanted || findings.stages.iter().any(|stage| stage.name == entry.name) {
+            continue;
+        }
+        before(entry);
+        // A stage of its own draws the same places whether those before it ran now or long ago.
+        let rng = generator(options.seed.wrapping_add(number as u64), "probe");
+        let mut instrument = Instrument::new(target, stop, rng);
+        let began = instrument.now();
+        (entry.run)(&mut instrument, options, findings)?;
+        let (reads, written) = instrument.effort();
+        let seconds = instrument.now().saturating_sub(began).as_secs_f64();
+        findings.stages.push(Stage { name: entry.name.into(), seconds, reads, written });
+        after(findings)?;
+    }
+    Ok(())
+}
+
+fn subject(target: &dyn Target, options: &Options) -> Result<Subject, ProbeError> {
+    const MIB: u64 = 1 << 20;
+    let info = target.info();
+    let error = |key, found: Bytes, allowed: String| {
+        Err(ProbeError::Option { key, found: found.to_string(), allowed })
+    };
+    if !options.start.0.is_multiple_of(MIB) || options.start.0 >= info.capacity.0 {
+        return error(
+            "start",
+            options.start,
+            format!("multiples of 1 MiB below the {} of {}", info.capacity, info.name),
+        );
+    }
+    let room = Bytes((info.capacity.0 - options.start.0) >> 20 << 20);
+    if !options.area.0.is_multiple_of(MIB) || options.area < LEAST_AREA || options.area > room {
+        return error(
+            "area",
+            options.area,
+            format!("multiples of 1 MiB from {LEAST_AREA} to {room}, what {} has", info.name),
+        );
+    }
+    if info.depth < 4 {
+        return Err(ProbeError::Option {
+            key: "depth",
+            found: info.depth.to_string(),
+            allowed: "4 operations at a time or more: what is inside shows in how they wait for one another"
+                .into(),
+        });
+    }
+    Ok(Subject {
+        target: info.name.clone(),
+        kind: info.kind.name().into(),
+        engine: info.engine.into(),
+        capacity: info.capacity,
+        block_bytes: info.block_bytes,
+        depth: info.depth,
+        writes: info.writable,
+        quick: options.quick,
+        area_start: options.start,
+        area: options.area,
+        seed: options.seed,
+    })
+}
+
+fn area(options: &Options) -> Area {
+    Area { start: options.start.0 / SECTOR_BYTES, sectors: options.area.0 / SECTOR_BYTES }
+}
+
+/// Sectors of a chunk, or of what is usual.
+fn chunk_sectors(instrument: &Instrument<'_>, findings: &Findings) -> u64 {
+    let found = findings.chunk.as_ref().and_then(|finding| finding.value).map_or(USUAL_CHUNK, |size| size.0);
+    found.max(u64::from(instrument.target().info().block_bytes)) / SECTOR_BYTES
+}
+
+fn chunks(instrument: &Instrument<'_>, options: &Options, findings: &Findings) -> Chunks {
+    Chunks { area: area(options), sectors: chunk_sectors(instrument, findings) }
+}
+
+fn add(findings: &mut Findings, stage: &str, curves: impl IntoIterator<Item = Curve>) {
+    findings.curves.extend(curves.into_iter().map(|curve| (stage.to_owned(), curve)));
+}
+
+fn fill(instrument: &mut Instrument<'_>, options: &Options, _: &mut Findings) -> Result<(), ProbeError> {
+    // The paper pauses for 5 s.
+    let pause = Ns::from_millis(if options.quick { 500 } else { 5000 });
+    prepare::fill(instrument, area(options), pause)
+}
+
+fn find_chunk(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    findings.chunk = Some(chunk::find(instrument, area(options), if options.quick { 4 } else { 8 })?);
+    Ok(())
+}
+
+fn find_domains(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let rounds = if options.quick { 6 } else { 64 };
+    let mut found = domains::find(instrument, chunks(instrument, options, findings), rounds)?;
+    if findings.chunk.as_ref().is_none_or(|chunk| chunk.value.is_none()) && found.units.value.is_none() {
+        let reason = "without a chunk size, chunks cannot be told apart";
+        found.degree = Finding::undetermined(found.degree.statistic, reason);
+    }
+    findings.domains = Some(found);
+    Ok(())
+}
+
+fn curves(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    add(findings, "curves", [chunk::curve(instrument, area(options), 64)?]);
+    let chunks = chunks(instrument, options, findings);
+    // Twice the period, if that is known and can be looked at.
+    let period = findings.domains.as_ref().and_then(|domains| domains.unit).map_or(20, |unit| unit.period());
+    let strides = (2 * period + 2).clamp(42, 130);
+    add(findings, "curves", [domains::curve(instrument, chunks, strides, 512, None)?]);
+    Ok(())
+}
+
+fn alone(findings: &Findings) -> f64 {
+    findings.domains.as_ref().map_or(0.0, |domains| domains.alone[1])
+}
+
+fn find_read_ahead(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let sectors = chunk_sectors(instrument, findings);
+    let repeats = if options.quick { 16 } else { 48 };
+    let (found, curves) = read_ahead::find(instrument, area(options), sectors, alone(findings), repeats)?;
+    findings.read_ahead = Some(found);
+    add(findings, "read-ahead", curves);
+    Ok(())
+}
+
+fn find_write_buffer(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let sectors = chunk_sectors(instrument, findings);
+    let (found, curve) = write_buffer::find(instrument, area(options), sectors, alone(findings))?;
+    findings.write_buffer = Some(found);
+    add(findings, "write-buffer", [curve]);
+    // What follows reads the layout that filling made.
+    prepare::fill(instrument, area(options), Ns::from_millis(500))
+}
+
+fn find_latencies(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let chunks = chunks(instrument, options, findings);
+    let buffered = findings.write_buffer.as_ref().and_then(|buffer| buffer.present.value);
+    let Some(domains) = findings.domains.clone() else { return Ok(()) };
+    let (found, curves) = latency::find(instrument, chunks, &domains, buffered)?;
+    findings.latencies = Some(found);
+    add(findings, "latency", curves);
+    Ok(())
+}
+
+fn find_parallelism(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let sectors = chunk_sectors(instrument, findings);
+    let operations = if options.quick { 1024 } else { 8192 };
+    let (found, curve) = parallelism::find(instrument, area(options), sectors, operations)?;
+    findings.parallelism = Some(found);
+    add(findings, "parallelism", [curve]);
+    Ok(())
+}
+
+fn find_regions(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let sectors = chunk_sectors(instrument, findings);
+    let (found, curves) = regions::find(instrument, area(options), sectors, 512)?;
+    findings.regions = Some(found);
+    add(findings, "regions", curves);
+    Ok(())
+}
+
+fn find_mapping(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let chunks = chunks(instrument, options, findings);
+    let Some(Domains { unit: Some(unit), unit_contrast, alone, .. }) = findings.domains.clone() else {
+        findings.mapping = Some(Finding::undetermined(
+            String::new(),
+            "units are not known, so that nothing tells where data went",
+        ));
+        return Ok(());
+    };
+    // Earlier stages wrote here.
+    prepare::fill(instrument, chunks.area, Ns::from_millis(500))?;
+    let found = mapping::find(instrument, chunks, unit, unit_contrast, alone[0])?;
+    findings.mapping = Some(found.mapping);
+    if !options.quick {
+        let mut sorted = found.order.clone();
+        sorted.sort_unstable();
+        for (order, what) in [(&sorted, "by address"), (&found.order, "in the order of the writes")] {
+            let mut curve = domains::curve(instrument, chunks, 42, 512, Some(order))?;
+            curve.title = format!(
+                "Mapping: strided reads of randomly overwritten chunks, {what} (figure 4 of the paper)"
+            );
+            add(findings, "mapping", [curve]);
+        }
+    }
+    Ok(())
+}
+
+fn find_interference(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let sectors = chunk_sectors(instrument, findings).min(USUAL_CHUNK.max(SECTOR_BYTES) / SECTOR_BYTES);
+    let sectors = sectors.max(u64::from(instrument.block_sectors()));
+    findings.interference =
+        Some(interference::find(instrument, area(options), sectors, Ns::from_millis(1000))?);
+    Ok(())
+}
+
+fn find_collection(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let sectors = chunk_sectors(instrument, findings);
+    // Spare space is a share of the device; ten minutes, as in the paper, are enough for a small one.
+    let capacity = instrument.target().info().capacity;
+    // A simulated device has nothing to lose outside the area.
+    let is_simulated = instrument.target().info().kind == TargetKind::Simulated;
+    let whole = Area { start: 0, sectors: instrument.target().info().sectors() };
+    let (found, curve) = collection::find(
+        instrument,
+        if is_simulated { whole } else { area(options) },
+        sectors,
+        Bytes(capacity.0 / 2),
+        Ns::from_millis(600_000),
+    )?;
+    findings.collection = Some(found);
+    add(findings, "collection", [curve]);
+    Ok(())
+}

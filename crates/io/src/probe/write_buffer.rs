@@ -1,0 +1,150 @@
+//! The write buffer: how much is taken at the speed of the link before writes have to wait for flash, and how much stays in it.
+
+use super::error::ProbeError;
+use super::finding::{Curve, Finding};
+use super::instrument::{Area, Instrument};
+use super::statistics::median;
+use crate::target::Operation;
+use planewise_model::{Bytes, Ns, SECTOR_BYTES};
+use serde::{Deserialize, Serialize};
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WriteBuffer {
+    /// Whether writes are complete before they are in flash.
+    pub present: Finding<bool>,
+    /// Its size.
+    pub size: Finding<Bytes>,
+    /// Share of it that stays full when the device is idle.
+    pub kept: Finding<f64>,
+}
+
+/// Why there is nothing to say of a buffer.
+const UNSEEN: &str = "there is no write buffer to be seen";
+/// Data written in the burst, at most.
+const BURST: u64 = 256 << 20;
+
+/// Looks for a write buffer with writes of `sectors` at random places; `alone` is the latency of such a read on an idle device, ns.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub fn find(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    sectors: u64,
+    alone: f64,
+) -> Result<(WriteBuffer, Curve), ProbeError> {
+    let bytes = (sectors * SECTOR_BYTES) as f64;
+    instrument.pause(Ns::from_millis(1000))?;
+    // All at once: slower than the link only when there is no room left.
+    let depth = instrument.depth().min(64);
+    let writes = (BURST / (sectors * SECTOR_BYTES)).clamp(2048, 65_536).min(area.pieces(sectors));
+    let mut places = Vec::with_capacity(writes as usize);
+    let burst = instrument.keep(depth, Ns::MAX, |rng, number| {
+        let start = area.random_piece(sectors, rng);
+        places.push(start);
+        (number < writes).then(|| Operation::write(start, sectors as u32))
+    })?;
+    places.truncate(writes as usize);
+    let interval = burst.second_half_interval();
+    let taken = |count: usize, end: Ns| count as f64 - end.0 as f64 / interval.max(1.0);
+    let ahead = burst.ends.iter().enumerate().map(|(count, &end)| taken(count + 1, end)).fold(0.0, f64::max);
+    let step = (burst.ends.len() / 128).max(1);
+    let curve = Curve {
+        title: "Write buffer: a burst of random writes on an idle device".into(),
+        x: "time, ms".into(),
+        y: "written, MB".into(),
+        lines: vec![(
+            format!("writes of {}", Bytes(sectors * SECTOR_BYTES)),
+            burst
+                .ends
+                .iter()
+                .enumerate()
+                .step_by(step)
+                .map(|(count, end)| (end.0 as f64 / 1e6, count as f64 * bytes / 1e6))
+                .collect(),
+        )],
+    };
+    instrument.pause(Ns::from_millis(1000))?;
+    // What was written last and is still there is read at the speed of the link.
+    let mut resident = 0u64;
+    let mut slow = 0;
+    let mut seen: Vec<planewise_model::Lsn> = Vec::new();
+    let mut times = Vec::new();
+    for &place in places.iter().rev() {
+        if seen.contains(&place) {
+            continue;
+        }
+        if seen.len() < 4096 {
+            seen.push(place);
+        }
+        let time = instrument.single(Operation::read(place, sectors as u32))?.0 as f64;
+        times.push(time);
+        if time < 0.6 * alone {
+            resident += 1;
+            slow = 0;
+        } else {
+            slow += 1;
+        }
+        if slow >= 8 {
+            break;
+        }
+    }
+    let fastest = median(&mut times);
+    // Programs take longer than reads in all NAND flash: a write that takes no longer than a read was not programmed yet.
+    let mut idle = Vec::new();
+    for _ in 0..64 {
+        let place = area.random_piece(sectors, &mut instrument.rng);
+        idle.push(instrument.single(Operation::write(place, sectors as u32))?.0 as f64);
+    }
+    let idle = median(&mut idle);
+    let is_quick = idle < alone;
+    let statistic = format!(
+        "a write on an idle device takes {:.1} us, a read {:.1} us; ",
+        idle / 1e3,
+        alone / 1e3
+    ) + &format!(
+        "a burst is ahead of the sustained rate by up to {:.0} writes; {resident} of the last ones are read from a buffer ({:.1} us)",
+        ahead,
+        fastest / 1e3
+    );
+    // Operations under way are ahead, too, and a sustained rate has noise.
+    let is_ahead = ahead > 1.25 * f64::from(depth) + 0.01 * writes as f64;
+    let is_resident = resident >= 8;
+    if !is_ahead && !is_resident && !is_quick {
+        let reason = "writes take as long at once as later, and are read from flash at once";
+        let found = WriteBuffer {
+            present: Finding::of(false, 0.95, statistic.clone(), reason),
+            size: Finding::undetermined(String::new(), UNSEEN),
+            kept: Finding::undetermined(String::new(), UNSEEN),
+        };
+        return Ok((found, curve));
+    }
+    let reason = "writes that were taken before flash could have them, and those that stay";
+    if !is_ahead && !is_resident {
+        let never = "it never fills: flash keeps up with what the link and the controller let through";
+        let found = WriteBuffer {
+            present: Finding::of(
+                true,
+                0.95,
+                statistic.clone(),
+                "writes take no longer than reads, and programs would",
+            ),
+            size: Finding::undetermined(statistic.clone(), never),
+            kept: Finding::undetermined(statistic, never),
+        };
+        return Ok((found, curve));
+    }
+    let size = ahead.max(0.0) + resident as f64;
+    let found = WriteBuffer {
+        present: Finding::of(true, 0.99, statistic.clone(), reason),
+        size: Finding::of(Bytes((size * bytes) as u64), 0.8, statistic.clone(), reason),
+        kept: Finding::of(
+            resident as f64 / size,
+            0.8,
+            statistic,
+            "what is read from the buffer on an idle device",
+        ),
+    };
+    Ok((found, curve))
+}
