@@ -14,7 +14,7 @@ pub mod jobs;
 pub mod models;
 pub mod values;
 
-pub use definition::Definition;
+pub use definition::{Definition, Needs};
 pub use error::WorkloadError;
 
 use planewise_model::{Direction, Lsn, Ns, Request};

@@ -1,6 +1,6 @@
 //! Options of `bench`.
 
-use super::CommonArguments;
+use super::{CommonArguments, DriveArguments};
 use crate::axes::Given;
 use clap::{Arg, ArgMatches, Args, Command, Error};
 use planewise_workload::jobs::{OPTIONS, Support};
@@ -18,9 +18,17 @@ pub struct BenchArguments {
     /// The same as the argument without a name
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "file", help_heading = "Workload")]
     pub workload: Option<String>,
-    /// What to run on: sim:PROFILE, with a profile by name (see `planewise device list`) or TOML file
-    #[arg(long, value_name = "sim:PROFILE|FILE", help_heading = "Device")]
+    /// What to run on: sim:PROFILE, with a profile by name (see `planewise device list`) or TOML file; or a block device or a file,
+    /// which must be given again with --destroy-data when the workload writes
+    #[arg(long, value_name = "sim:PROFILE|PATH", help_heading = "Device")]
     pub target: Option<String>,
+    /// How to use a real target.
+    #[command(flatten)]
+    pub drive: DriveArguments,
+    /// A published experiment instead of a workload: grid, interference, streams, layouts, conditioning; its options are
+    /// given by --set: area, time, fill, pause, patterns, sizes, depths, domains, condition
+    #[arg(long, value_name = "NAME", help_heading = "Workload")]
+    pub experiment: Option<String>,
     /// Gives an option of the jobs or the model a value; several are separated by semicolons
     #[arg(long, value_name = "KEY=VALUE;..", value_delimiter = ';', help_heading = "Workload")]
     pub set: Vec<String>,

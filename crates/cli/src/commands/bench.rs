@@ -1,10 +1,12 @@
 //! `planewise bench`: closed-loop workloads.
 
 use super::simulate::{self, Job};
+use super::{bench_real, experiment};
 use crate::arguments::BenchArguments;
 use crate::execute::Input;
 use crate::failure::Failure;
 use crate::plan::{Plan, RUNS_MAX};
+use crate::target;
 use planewise_model::names;
 use planewise_sim::results::TraceSetup;
 use planewise_workload::Definition;
@@ -19,10 +21,20 @@ use std::sync::atomic::AtomicBool;
 /// # Errors
 /// A workload or an option that is wrong, and all of [`simulate::simulate`].
 pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Failure> {
+    if let Some(name) = &arguments.experiment {
+        return experiment::execute(arguments, name, stop);
+    }
     let mut workload = find(arguments)?;
     let given = given(arguments, &workload.definition)?;
     for (_, key, value) in &given {
         workload.definition.set(key, value)?;
+    }
+    if let Some(name) = &arguments.target
+        && target::simulated(name)?.is_none()
+    {
+        let definition = workload.definition.clone();
+        let vary = |device_bytes| variations(&arguments.vary, &given, &definition, device_bytes);
+        return bench_real::execute(arguments, name, workload, vary, stop);
     }
     let device = device(arguments, &workload.definition)?;
     let mut plan = Plan::new(&arguments.axes.0, true, &device, &arguments.common)?;
@@ -30,7 +42,7 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
     let variations = variations(&arguments.vary, &given, &workload.definition, device_bytes)?;
     let each = vary(&mut plan, &variations)?;
     let requests = check(&plan, &each)?;
-    plan.options.extend(options(arguments, &device));
+    plan.options.extend(options(arguments, &format!("sim:{device}")));
     let text = workload.definition.to_toml();
     let job = Job {
         command: "bench",
@@ -52,10 +64,10 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
 }
 
 /// A workload that was found.
-struct Found {
-    name: String,
-    source: String,
-    definition: Definition,
+pub(super) struct Found {
+    pub(super) name: String,
+    pub(super) source: String,
+    pub(super) definition: Definition,
 }
 
 fn find(arguments: &BenchArguments) -> Result<Found, Failure> {
@@ -91,12 +103,11 @@ fn find(arguments: &BenchArguments) -> Result<Found, Failure> {
 /// The profile of the target, from the command line or the job file.
 fn device(arguments: &BenchArguments, definition: &Definition) -> Result<String, Failure> {
     match (&arguments.target, definition.profile()) {
-        (Some(target), _) => target.strip_prefix("sim:").filter(|name| !name.is_empty()).map(str::to_owned).ok_or_else(|| {
-            Failure::usage(format!("--target: found '{target}'; allowed: sim:PROFILE, such as sim:piq-128g (only simulated devices are supported)"))
-        }),
+        (Some(target), _) => Ok(target.strip_prefix("sim:").unwrap_or(target).to_owned()),
         (None, Some(profile)) => Ok(profile.to_owned()),
         (None, None) => Err(Failure::usage(
-            "--target: not given; allowed: sim:PROFILE, such as sim:piq-128g, or [target] with a profile in the job file",
+            "--target: not given; allowed: sim:PROFILE, such as sim:piq-128g, the path of a block device or a file, or [target] with a \
+             profile in the job file",
         )),
     }
 }
@@ -109,7 +120,7 @@ fn assignment<'a>(option: &str, text: &'a str) -> Result<(&'a str, &'a str), Fai
 }
 
 /// A variation of a workload: what was varied, and the result.
-type Variation = (BTreeMap<String, String>, Definition);
+pub(super) type Variation = (BTreeMap<String, String>, Definition);
 
 /// An option of the workload: by which argument it was given, its name, its value.
 type Given<'a> = (&'static str, &'a str, &'a str);
@@ -203,15 +214,20 @@ fn vary(plan: &mut Plan, variations: &[Variation]) -> Result<Vec<Definition>, Fa
     let (configs, names) = (std::mem::take(&mut plan.configs), std::mem::take(&mut plan.names));
     let mut each = Vec::with_capacity(runs);
     for (varied, definition) in variations {
-        let words: Vec<String> = varied.iter().map(|(key, value)| format!("{key} {value}")).collect();
         for (config, name) in configs.iter().zip(&names) {
             plan.configs.push(config.clone());
-            plan.names.push([std::slice::from_ref(name), &words].concat().join(", "));
+            plan.names.push(run_name(name, varied));
             plan.varied.push(varied.clone());
             each.push(definition.clone());
         }
     }
     Ok(each)
+}
+
+/// What to call a run: its scheme, and what varies about its workload.
+pub(super) fn run_name(scheme: &str, varied: &BTreeMap<String, String>) -> String {
+    let words = varied.iter().map(|(key, value)| format!("{key} {value}"));
+    std::iter::once(scheme.to_owned()).chain(words).collect::<Vec<_>>().join(", ")
 }
 
 /// Checks all workloads against their devices, and counts their requests where they know how many.
@@ -224,10 +240,10 @@ fn check(plan: &Plan, each: &[Definition]) -> Result<Option<u64>, Failure> {
     Ok(total)
 }
 
-fn options(arguments: &BenchArguments, device: &str) -> BTreeMap<String, String> {
+pub(super) fn options(arguments: &BenchArguments, target: &str) -> BTreeMap<String, String> {
     let workload = arguments.file.as_ref().or(arguments.workload.as_ref()).cloned().unwrap_or_default();
     let own = [
-        ("target", format!("sim:{device}")),
+        ("target", target.to_owned()),
         ("workload", workload),
         ("set", arguments.set.join(";")),
         ("vary", arguments.vary.join(";")),

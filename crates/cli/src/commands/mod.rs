@@ -1,11 +1,15 @@
 //! One file per command.
 
 pub mod bench;
+mod bench_real;
 pub mod compare;
 pub mod completions;
 pub mod device;
+mod experiment;
 pub mod man;
+mod measured;
 pub mod probe;
+pub mod replay;
 pub mod run;
 pub mod scheduler;
 mod simulate;

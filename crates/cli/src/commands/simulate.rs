@@ -174,16 +174,19 @@ fn setup(plan: &Plan, trace: TraceSetup) -> Setup {
 }
 
 /// The run directory: as asked for, or one whose name follows from what is run, so that the same command finds its own place again.
-fn place(command: &str, output: &OutputArguments, setup: &Setup) -> (PathBuf, Overwrite) {
+pub(super) fn place(command: &str, output: &OutputArguments, setup: &Setup) -> (PathBuf, Overwrite) {
     if let Some(directory) = &output.out {
         let overwrite = if output.force { Overwrite::EarlierRun } else { Overwrite::Never };
         return (directory.clone(), overwrite);
     }
     let identity = format!("{setup:?}");
     let hash = blake3::hash(identity.as_bytes()).to_hex();
-    let device = planewise_model::Profile::parse(&setup.device_profile, "device").map(|profile| profile.name);
-    let words =
-        [command, &setup.trace.name, device.as_deref().unwrap_or("device"), &hash.as_str()[..8]].map(plain);
+    let profile =
+        planewise_model::Profile::parse(&setup.device_profile, "device").map(|profile| profile.name);
+    let target = setup.options.get("target").and_then(|target| Path::new(target).file_name());
+    let target = target.map_or("device".into(), |name| name.to_string_lossy());
+    let device = profile.as_deref().unwrap_or(&target);
+    let words = [command, &setup.trace.name, device, &hash.as_str()[..8]].map(plain);
     (Path::new("planewise-out").join(words.join("-")), Overwrite::EarlierRun)
 }
 
@@ -219,7 +222,8 @@ fn note(outcome: &Outcome, mut notes: Vec<String>, quiet: bool) -> Vec<String> {
     notes
 }
 
-fn print(
+/// Prints the results and where the report is.
+pub(super) fn print(
     results: &Results,
     output: &OutputArguments,
     table: Table,

@@ -17,7 +17,7 @@ mod run;
 mod streams;
 
 pub use options::{KEYS, Options};
-pub use prepare::{Area, Writes};
+pub use prepare::{Area, Writes, reading_rate};
 pub use run::{Done, run};
 
 use crate::TargetInfo;

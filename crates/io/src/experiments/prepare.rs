@@ -70,6 +70,14 @@ impl Writes {
         }
     }
 
+    /// How long they take, where that was asked for.
+    pub fn time(&self) -> Option<Ns> {
+        match *self {
+            Writes::Random { time, .. } => Some(time),
+            Writes::Fill { .. } | Writes::Spread { .. } => None,
+        }
+    }
+
     /// First byte behind all that they write.
     pub fn end(&self) -> u64 {
         match *self {
@@ -186,6 +194,26 @@ fn write(
         now = target.wait(Ns::MAX, &mut completed)?;
         free.extend(completed.drain(..).map(|one| one.tag));
     }
+}
+
+/// Bytes that are read to see how fast a target is.
+const SAMPLE_BYTES: u64 = 32 << 20;
+
+/// Bytes a second that a target reads in order, 256 KiB at a time: how long writing takes is of the same order.
+///
+/// # Errors
+/// The target fails.
+pub fn reading_rate(target: &mut dyn Target) -> Result<f64, TargetError> {
+    let request = (256 << 10).min(target.info().longest.0).min(target.info().capacity.0);
+    let requests = (SAMPLE_BYTES.min(target.info().capacity.0) / request).max(1);
+    let begun = target.now();
+    for number in 0..requests {
+        let start = Lsn(number * request / SECTOR_BYTES);
+        target.submit(0, Operation::read(start, (request / SECTOR_BYTES) as u32))?;
+        target.wait(Ns::MAX, &mut Vec::new())?;
+    }
+    let took = (target.now() - begun).as_secs_f64().max(1e-9);
+    Ok((requests * request) as f64 / took)
 }
 
 /// Lets time pass. False when told to stop.

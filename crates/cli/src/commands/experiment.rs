@@ -1,0 +1,221 @@
+//! `planewise bench --experiment`: published experiments on any target, simulated or real.
+
+use super::bench_real::{described, look_at};
+use super::measured::{Claimed, failed};
+use crate::arguments::BenchArguments;
+use crate::axes::AXES;
+use crate::failure::Failure;
+use crate::host;
+use crate::plan;
+use crate::target::{self, Wanted};
+use planewise_io::experiments::{self, Experiment, Measurement, Options, Step};
+use planewise_io::plan::WritePlan;
+use planewise_io::{Target, TargetInfo};
+use planewise_model::{Bytes, Ns};
+use planewise_sim::Condition;
+use planewise_sim::results::{Setup, TraceSetup};
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Deepest queue of the experiments' own lists, and what a target is opened with at least.
+const DEPTH: u32 = 64;
+
+/// Runs an experiment.
+///
+/// # Errors
+/// A name, an option or a target that is wrong; a step that fails, Ctrl-C: with what was measured until then in the directory.
+pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Result<(), Failure> {
+    let experiment = experiments::find(name)?;
+    refuse_workloads(arguments)?;
+    let options = options(arguments)?;
+    let place = arguments.target.as_deref().ok_or_else(|| {
+        Failure::usage("--target: not given; allowed: sim:PROFILE, or the path of a block device or a file")
+    })?;
+    let simulated = target::simulated(place)?;
+    let (condition, given) = condition(arguments, simulated.is_some())?;
+    let hosts = host::hosts(&given, &arguments.common, Some(u64::from(most(&options))))?;
+    let [(host, depth)] = hosts.hosts.as_slice() else {
+        return Err(Failure::usage(
+            "bench --experiment: found a list of schemes; allowed: one value of each option",
+        ));
+    };
+    let device_profile = match simulated {
+        Some(profile) => plan::profile(profile)?.to_toml(),
+        None => described(&look_at(place)?),
+    };
+    let writes = (experiment.writes)(&options);
+    let wanted =
+        Wanted { writes, depth: *depth, longest: target::longest(None, *depth), condition, seed: host.seed };
+    let quiet = arguments.common.output.quiet;
+    let mut target = target::open(place, &arguments.drive, wanted, quiet)
+        .map_err(|failure| hint(failure, experiment, &options))?;
+    let steps = (experiment.steps)(&options, target.info())
+        .map_err(|error| Failure::usage(format!("bench --experiment {name}: --set {error}")))?;
+    let setup = Setup {
+        trace: TraceSetup {
+            name: name.to_owned(),
+            source: experiment.source.to_owned(),
+            format: "experiment".to_owned(),
+            hash: blake3::hash(format!("{options:?}").as_bytes()).to_hex().to_string(),
+        },
+        device_profile,
+        condition: condition_text(simulated.is_some(), condition),
+        options: all_options(arguments, name, hosts.options),
+        random_generator: planewise_model::rng::GENERATOR_NAME.to_owned(),
+    };
+    let claimed = Claimed::new("bench", setup, &arguments.common.output)?;
+    if simulated.is_none() && writes {
+        announce(&mut *target, experiment, &steps, quiet)?;
+    }
+    let host = planewise_io::drivers::HostOptions {
+        condition: condition_text(simulated.is_some(), condition),
+        ..host.clone()
+    };
+    let planned = steps.iter().filter(|step| matches!(step, Step::Measure(_))).count();
+    let progress = crate::progress::Progress::new(None, quiet);
+    let mut say = |step: usize| {
+        progress.add(1);
+        progress.say(format!("(step {} of {})", step + 1, steps.len()));
+    };
+    let done = experiments::run(&mut *target, &host, name, &steps, stop, &mut say).map_err(failed)?;
+    progress.end();
+    claimed.finish(done.runs, planned, done.failure.map(failed), &[], planewise_report::bench)
+}
+
+fn options(arguments: &BenchArguments) -> Result<Options, Failure> {
+    let mut options = Options::default();
+    let mut seen: Vec<&str> = Vec::new();
+    for text in &arguments.set {
+        let (key, value) = text.split_once('=').ok_or_else(|| {
+            Failure::usage(format!(
+                "--set: found '{text}'; allowed: KEY=VALUE with a key of {}",
+                experiments::KEYS.join(", ")
+            ))
+        })?;
+        let key = key.trim();
+        if seen.contains(&key) {
+            return Err(Failure::usage(format!(
+                "--set {key}: found a second time; allowed: each option once"
+            )));
+        }
+        options.set(key, value.trim()).map_err(|error| Failure::usage(format!("--set {error}")))?;
+        seen.push(key);
+    }
+    Ok(options)
+}
+
+/// What only workloads have.
+fn refuse_workloads(arguments: &BenchArguments) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let given = [
+        ("a workload", arguments.file.is_some() || arguments.workload.is_some()),
+        ("--vary", !arguments.vary.is_empty()),
+        ("--record", common.record.is_some()),
+        ("--request-log", common.request_log),
+        ("--check", common.check),
+    ];
+    let job = arguments.job_options.0.first().map(|(key, _)| format!("--{key}"));
+    let found = given.into_iter().find(|(_, given)| *given).map(|(name, _)| name.to_owned()).or(job);
+    match found {
+        Some(found) => Err(Failure::usage(format!(
+            "bench --experiment: found {found}; allowed: --set with {}",
+            experiments::KEYS.join(", ")
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// The condition of a simulated target, and the other options that tell runs apart.
+fn condition(
+    arguments: &BenchArguments,
+    is_simulated: bool,
+) -> Result<(Condition, Vec<Vec<String>>), Failure> {
+    let mut given = arguments.axes.0.clone();
+    let place = AXES.iter().position(|axis| axis.name == "condition").filter(|_| is_simulated);
+    let text = place.and_then(|place| std::mem::take(&mut given[place]).into_iter().next());
+    Ok((text.map_or(Ok(Condition::Filled), |text| text.parse())?, given))
+}
+
+fn condition_text(is_simulated: bool, condition: Condition) -> String {
+    if is_simulated { condition.to_string() } else { "as found".to_owned() }
+}
+
+/// Requests in flight at most.
+fn most(options: &Options) -> u32 {
+    // Two jobs may be side by side.
+    2 * options.depths.iter().copied().max().unwrap_or(0).max(DEPTH / 2)
+}
+
+/// What to do when a target may not be written: some experiments can do without.
+fn hint(failure: Failure, experiment: &Experiment, options: &Options) -> Failure {
+    let patterns = options.patterns.iter().copied().filter(|pattern| !pattern.writes()).collect();
+    let reading = Options { fill: false, patterns, ..options.clone() };
+    let mut readable = reading.clone();
+    if readable.patterns.is_empty() {
+        readable.patterns = vec![experiments::Pattern::Read, experiments::Pattern::RandomRead];
+    }
+    if (experiment.writes)(&readable) || !(experiment.writes)(options) {
+        return failure;
+    }
+    let words = readable.patterns.iter().map(|pattern| pattern.name()).collect::<Vec<_>>().join(",");
+    let patterns = if (experiment.writes)(&Options { patterns: Vec::new(), ..readable }) {
+        format!(";patterns={words}")
+    } else {
+        String::new()
+    };
+    Failure::new(failure.kind, format!("{failure}; or --set 'fill=0{patterns}' only reads"))
+}
+
+fn all_options(
+    arguments: &BenchArguments,
+    name: &str,
+    host: BTreeMap<String, String>,
+) -> BTreeMap<String, String> {
+    let own = [
+        ("experiment", name.to_owned()),
+        ("target", arguments.target.clone().unwrap_or_default()),
+        ("set", arguments.set.join(";")),
+    ];
+    own.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(host).collect()
+}
+
+/// Says what is written before anything is, with a time that a look at how fast the target reads gives.
+fn announce(
+    target: &mut dyn Target,
+    experiment: &Experiment,
+    steps: &[Step],
+    quiet: bool,
+) -> Result<(), Failure> {
+    let rate = experiments::reading_rate(target)?;
+    let (mut volume, mut end, mut time) = (Some(0), 0, Ns::ZERO);
+    for step in steps {
+        match step {
+            Step::Write(writes) => {
+                volume = volume.zip(writes.volume()).map(|(sum, bytes)| sum + bytes.0);
+                end = end.max(writes.end());
+                let bytes = writes.volume().map_or(0, |bytes| bytes.0);
+                time += writes.time().unwrap_or(Ns((bytes as f64 / rate * 1e9) as u64));
+            }
+            Step::Rest(rest) => time += *rest,
+            Step::Measure(Measurement { time: own, writes_to, .. }) => {
+                end = end.max(*writes_to);
+                time += *own;
+                if *writes_to > 0 {
+                    volume = None;
+                }
+            }
+        }
+    }
+    let info: TargetInfo = target.info().clone();
+    let plan = WritePlan {
+        target: &info,
+        what: experiment.summary,
+        start: Bytes(0),
+        area: Bytes(end),
+        volume: volume.map(Bytes),
+        time: Some(Duration::from_nanos(time.0)),
+    };
+    target::announce(&plan, quiet);
+    Ok(())
+}
