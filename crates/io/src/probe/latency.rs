@@ -129,11 +129,22 @@ pub fn find(
     let moved = if whole_chunks.value == Some(true) { bytes(whole) } else { bytes(block) };
     // Bus and link carry the same bytes one after the other: what the bus does not explain is the link.
     let link_per_byte = if whole_chunks.value == Some(true) { per_byte } else { per_byte - bus };
-    let link = link(instrument, chunks, link_per_byte, bus)?;
+    let link = match (link(instrument, chunks, link_per_byte, bus)?, transfer.value) {
+        (link, Some(_)) => link,
+        (link, None) => Finding::undetermined(
+            link.statistic,
+            "what longer reads cost may be the bus's, which is not known",
+        ),
+    };
     let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
 
     let queues_inside = queues_inside(instrument, chunks, domains, block_read)?;
-    let command = if queues_inside.value == Some(false) {
+    let command = if domains.unit.is_none() {
+        Finding::undetermined(
+            String::new(),
+            "units are not known, so that what two commands share is not, either",
+        )
+    } else if queues_inside.value == Some(false) {
         Finding::undetermined(
             String::new(),
             "commands wait for those before them, which hides what the controller needs",
@@ -166,7 +177,9 @@ pub fn find(
         chunk_write = Some(median(&mut writes.clone()));
         let not_program = outside.max(0.0) + COMMAND_CYCLES + bytes(whole) * bus;
         program = match (buffered, units) {
-            (Some(false), _) => {
+            // What a write spends outside the array is not known, either.
+            (Some(_), None) => Finding::undetermined(String::new(), unknown),
+            (Some(false), Some(_)) => {
                 let types = page_types(&writes);
                 let values = types.iter().map(|mean| (mean - not_program).max(0.0)).collect();
                 let statistic = format!(
