@@ -15,6 +15,15 @@ use std::path::Path;
 /// Longest operation that real targets are opened for: requests beyond it are made of several.
 pub const LONGEST: Bytes = Bytes(1 << 20);
 
+/// Memory for the operations of a real target: deep queues take shorter operations, and longer requests are made of several.
+const MEMORY: u64 = 512 << 20;
+
+/// Longest operation to open a real target for: requests of up to `largest` bytes (where that is known), `depth` at a time.
+pub fn longest(largest: Option<u32>, depth: u32) -> Bytes {
+    let wanted = largest.map_or(LONGEST.0, u64::from).min(LONGEST.0).min(MEMORY / u64::from(depth.max(1)));
+    Bytes(wanted.next_power_of_two().max(4096))
+}
+
 /// What a command wants of its target.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
@@ -96,5 +105,20 @@ impl From<TargetError> for Failure {
             TargetError::Unusable { .. } | TargetError::Refused { .. } => Failure::usage(error),
             TargetError::Failed { .. } => Failure::new(Kind::Run, error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deep_queues_do_not_take_all_memory() {
+        assert_eq!(longest(None, 64), LONGEST);
+        assert_eq!(longest(Some(1 << 30), 1), LONGEST);
+        assert_eq!(longest(Some(4096), 4096), Bytes(4096));
+        assert_eq!(longest(None, 4096), Bytes(128 << 10));
+        assert_eq!(longest(Some(512), 1), Bytes(4096));
+        assert_eq!(longest(Some(12 << 10), 1), Bytes(16 << 10));
     }
 }

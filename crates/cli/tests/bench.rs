@@ -124,7 +124,7 @@ fn what_cannot_be_run_is_refused_by_option_before_anything_runs() {
     }
     let others: [(&str, &[&str]); 18] = [
         ("bench --rw read", &["--target", "sim:PROFILE"]),
-        ("bench --target /dev/sda --rw read", &["--target", "only simulated"]),
+        ("bench --target /dev/absent --rw read", &["/dev/absent", "no such device or file"]),
         ("bench --target sim:ssd9 --rw read", &["ssd9", "known"]),
         ("bench profile.toml", &["ssd9", "known"]),
         ("bench empty.toml --target sim:small.toml", &["empty.toml", "no job", "[job.NAME]"]),

@@ -1,3 +1,4 @@
+//! look
 use planewise_io::probe::{self, Findings, ProbeError};
 use planewise_io::target::SimTarget;
 use planewise_model::Profile;
@@ -28,7 +29,22 @@ fn main() {
         findings.chunk, d.degree, d.sub_domains, d.unit, d.domain
     );
     println!("mapping {:?}", findings.mapping);
-    println!("{:#?}", findings.latencies);
+    let l = findings.latencies.as_ref().unwrap();
+    println!(
+        "latency block {} chunk {} write {:?} overhead {}\n hold {:?}\n read {:?}\n program {:?}\n transfer {:?}\n whole {:?}\n command {:?}\n inside {:?}\n link {:?}",
+        l.block_read,
+        l.chunk_read,
+        l.chunk_write,
+        l.overhead,
+        l.unit_hold,
+        l.read,
+        l.program,
+        l.transfer,
+        l.whole_chunks,
+        l.command,
+        l.queues_inside,
+        l.link
+    );
     println!(
         "{:?}\n{:?}\n{:?}\n{:?}\n{:?}\n{:?}",
         findings.parallelism,
@@ -38,7 +54,7 @@ fn main() {
         findings.interference,
         findings.collection
     );
-    for stage in &findings.stages {
-        println!("{stage:?}");
-    }
+    let made = probe::profile(&findings, "probed").unwrap();
+    std::fs::write(format!("/tmp/probed-{}.toml", profile.name), made.to_toml()).unwrap();
+    println!("{}", made.to_toml());
 }

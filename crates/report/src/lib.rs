@@ -15,6 +15,7 @@ pub mod format;
 pub mod html;
 pub mod json;
 pub mod names;
+pub mod outside;
 pub mod plot;
 pub mod single;
 pub mod summary;
@@ -26,6 +27,7 @@ pub use directory::{Overwrite, RunDirectory, write_run_directory};
 pub use error::ReportError;
 pub use html::html;
 pub use json::json;
+pub use outside::replay;
 pub use single::single;
 pub use table::{Style, comparison};
 

@@ -60,9 +60,13 @@ impl Definition {
         match self {
             Definition::Jobs(jobs) => Ok(Needs::of_jobs(&jobs.resolve(device_bytes)?)),
             // Models lay their files out over the device, and all of them write.
-            Definition::Model(_) => {
-                Ok(Needs { writes_to: Some((0, device_bytes)), in_flight: None, written: None, time: None })
-            }
+            Definition::Model(_) => Ok(Needs {
+                writes_to: Some((0, device_bytes)),
+                in_flight: None,
+                largest: None,
+                written: None,
+                time: None,
+            }),
         }
     }
 
@@ -118,6 +122,8 @@ pub struct Needs {
     pub writes_to: Option<(u64, u64)>,
     /// Requests in flight at most, where that is known beforehand.
     pub in_flight: Option<u64>,
+    /// Bytes of its largest request, where that is known beforehand.
+    pub largest: Option<u32>,
     /// Bytes that it writes at most, where that is known beforehand.
     pub written: Option<u64>,
     /// How long it takes, where that is known beforehand.
@@ -145,6 +151,7 @@ impl Needs {
         Needs {
             writes_to: bounds.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))),
             in_flight: Some(jobs.iter().map(|job| u64::from(job.depth) * u64::from(job.processes)).sum()),
+            largest: jobs.iter().map(Job::largest).max(),
             written: writers().map(written).try_fold(0u64, |sum, bytes| sum.checked_add(bytes?)),
             time: before.zip(stage).map(|(before, stage)| before + stage),
         }
@@ -166,6 +173,8 @@ mod tests {
         );
         assert_eq!((readers.writes_to, readers.in_flight), (None, Some(12)));
         assert_eq!((readers.time, readers.written), (Some(Ns(5_000_000_000)), Some(0)));
+        assert_eq!(readers.largest, Some(4096));
+        assert_eq!(needs("[a]\nrw=randrw\nbs=4k,64k\n").largest, Some(65_536));
         let writers = needs(
             "[a]\nrw=randrw\noffset=64m\nsize=16m\nruntime=3\n[b]\nstonewall\nrw=write\nnumjobs=2\noffset=1m\nsize=4m\noffset_increment=8m\nruntime=4\nramp_time=1\n",
         );

@@ -17,8 +17,10 @@ use planewise_io::target::real::guard;
 use planewise_io::{Target, TargetError};
 use planewise_model::Bytes;
 use planewise_sim::Condition;
+use planewise_sim::host::Merging;
 use planewise_sim::results::{RunResult, Setup, Status, TraceSetup};
 use planewise_workload::{Definition, Needs};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -91,15 +93,22 @@ pub fn execute(
             })
         })
         .collect();
+    // What is merged is larger than what is issued.
+    let merges = hosts.iter().any(|(host, _)| host.merging != Merging::None);
+    let largest = needs.iter().map(|needs| needs.largest).try_fold(0, |most, one| Some(one?.max(most)));
+    let largest = largest.filter(|_| !merges);
     let bench = Bench {
         arguments,
         target: name,
         writes: needs.iter().any(|needs| needs.writes_to.is_some()),
         count: runs.len(),
+        largest,
+        quiet: Cell::new(common.output.quiet),
     };
     // Whatever speaks against the target is said before a directory is made for its results.
-    bench.announce(&needs, hosts.len(), bench.open(hosts[0].1)?.info());
+    let info = bench.open(hosts[0].1)?.info().clone();
     let claimed = Claimed::new("bench", setup, &common.output)?;
+    bench.announce(&needs, hosts.len(), &info);
     let mut notes = workload.definition.notes();
     let progress = Progress::new(None, common.output.quiet);
     let (mut done, mut failure) = (Vec::new(), None);
@@ -147,6 +156,10 @@ struct Bench<'a> {
     target: &'a str,
     writes: bool,
     count: usize,
+    /// Bytes of the largest request, where that is known.
+    largest: Option<u32>,
+    /// What there is to know of the target is said once.
+    quiet: Cell<bool>,
 }
 
 impl Bench<'_> {
@@ -154,11 +167,11 @@ impl Bench<'_> {
         let wanted = Wanted {
             writes: self.writes,
             depth,
-            longest: target::LONGEST,
+            longest: target::longest(self.largest, depth),
             condition: Condition::Filled,
             seed: 0,
         };
-        target::open(self.target, &self.arguments.drive, wanted, true)
+        target::open(self.target, &self.arguments.drive, wanted, self.quiet.replace(true))
     }
 
     /// Says what is written before anything is.

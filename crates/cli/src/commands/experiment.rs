@@ -45,7 +45,8 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
         None => described(&look_at(place)?),
     };
     let writes = (experiment.writes)(&options);
-    let wanted = Wanted { writes, depth: *depth, longest: target::LONGEST, condition, seed: host.seed };
+    let wanted =
+        Wanted { writes, depth: *depth, longest: target::longest(None, *depth), condition, seed: host.seed };
     let quiet = arguments.common.output.quiet;
     let mut target = target::open(place, &arguments.drive, wanted, quiet)
         .map_err(|failure| hint(failure, experiment, &options))?;
@@ -63,10 +64,10 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
         options: all_options(arguments, name, hosts.options),
         random_generator: planewise_model::rng::GENERATOR_NAME.to_owned(),
     };
+    let claimed = Claimed::new("bench", setup, &arguments.common.output)?;
     if simulated.is_none() && writes {
         announce(&mut *target, experiment, &steps, quiet)?;
     }
-    let claimed = Claimed::new("bench", setup, &arguments.common.output)?;
     let host = planewise_io::drivers::HostOptions {
         condition: condition_text(simulated.is_some(), condition),
         ..host.clone()

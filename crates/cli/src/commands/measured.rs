@@ -80,6 +80,9 @@ pub fn failed(error: DriverError) -> Failure {
             Failure::new(Kind::Run, error)
         }
         DriverError::Host(error) => error.into(),
+        DriverError::Misaligned { target, block_bytes, .. } => Failure::usage(format!(
+            "bs, blockalign, offset: found values that are no whole blocks of {target}; allowed: multiples of {block_bytes} bytes"
+        )),
         other => Failure::new(Kind::Run, other),
     }
 }

@@ -8,7 +8,7 @@ use super::{
     ProbeError, chunk, collection, domains, interference, latency, mapping, parallelism, prepare, read_ahead,
     regions, write_buffer,
 };
-use crate::target::Target;
+use crate::target::{Target, TargetKind};
 use planewise_model::rng::generator;
 use planewise_model::{Bytes, Ns, SECTOR_BYTES};
 use std::sync::atomic::AtomicBool;
@@ -394,9 +394,12 @@ fn find_collection(
     let sectors = chunk_sectors(instrument, findings);
     // Spare space is a share of the device; ten minutes, as in the paper, are enough for a small one.
     let capacity = instrument.target().info().capacity;
+    // A simulated device has nothing to lose outside the area.
+    let is_simulated = instrument.target().info().kind == TargetKind::Simulated;
+    let whole = Area { start: 0, sectors: instrument.target().info().sectors() };
     let (found, curve) = collection::find(
         instrument,
-        area(options),
+        if is_simulated { whole } else { area(options) },
         sectors,
         Bytes(capacity.0 / 2),
         Ns::from_millis(600_000),

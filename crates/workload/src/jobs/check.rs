@@ -198,6 +198,12 @@ impl Job {
         let used = Direction::ALL.into_iter().filter(|direction| self.uses(*direction));
         used.map(|direction| self.sizes[direction.index()].smallest()).min().unwrap_or(512)
     }
+
+    /// The largest request that it issues, bytes.
+    pub fn largest(&self) -> u32 {
+        let used = Direction::ALL.into_iter().filter(|direction| self.uses(*direction));
+        used.map(|direction| self.sizes[direction.index()].largest()).max().unwrap_or(512)
+    }
 }
 
 /// Bytes as a person wrote them, more or less.

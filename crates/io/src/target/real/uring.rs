@@ -153,11 +153,8 @@ impl Uring {
         Ok(())
     }
 
-    /// Takes all completions there are.
-    fn take(&mut self, completed: &mut Vec<Completed>) -> Result<(), TargetError> {
-        if !self.has_completions() {
-            return Ok(());
-        }
+    /// Takes all completions there are, and returns when it did.
+    fn take(&mut self, completed: &mut Vec<Completed>) -> Result<Ns, TargetError> {
         let now = self.clock.now();
         let mut failed = None;
         for entry in self.ring.completion() {
@@ -170,7 +167,7 @@ impl Uring {
             }
         }
         match failed {
-            None => Ok(()),
+            None => Ok(now),
             Some((operation, problem)) => {
                 Err(TargetError::Failed { target: self.info.name.clone(), operation, problem })
             }
@@ -244,14 +241,18 @@ impl Target for Uring {
             if until == Ns::MAX && self.in_flight == 0 && self.queued.is_empty() {
                 return Err(self.unusable("nothing is under way to wait for".to_owned()));
             }
-            let wait = if self.has_completions() { Wait::Look } else { how_to_wait(self.clock.now(), until) };
+            // Each look at the clock counts where an operation takes a few microseconds.
+            let wait = match until {
+                _ if self.has_completions() => Wait::Look,
+                Ns::MAX => Wait::Forever,
+                until => how_to_wait(self.clock.now(), until),
+            };
             match wait {
                 Wait::Spin => self.spin(until)?,
                 Wait::Look if self.queued.is_empty() && !self.ring.submission().taskrun() => {}
                 wait => self.enter(wait)?,
             }
-            self.take(completed)?;
-            let now = self.clock.now();
+            let now = self.take(completed)?;
             if completed.len() > before || now >= until {
                 return Ok(now);
             }
