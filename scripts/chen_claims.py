@@ -62,6 +62,16 @@ class Bench(Planewise):
     def experiment(self, name, target, options="time=1"):
         return self.runs("bench", "--experiment", name, "--target", f"sim:{profile(target)}", "--set", options)
 
+    def probe(self, target):
+        """What the short probe says: chunk in bytes, domains, sub-domains, mapping; None for what it leaves undetermined."""
+        call = [self.program, "probe", f"sim:{profile(target)}", "--quick", "--json", "--quiet", "--force", "--out", str(self.directory / "probe")]
+        done = subprocess.run(call, capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"{' '.join(call)}\n{done.stderr}")
+        found = json.loads(done.stdout)["findings"]
+        domains = found["domains"]
+        return [finding["value"] for finding in (found["chunk"], domains["degree"], domains["sub_domains"], found["mapping"])]
+
     def changed(self, name, base="ssd-s", without=None, **changes):
         """A copy of a profile without a section, or with other values of `section__key`."""
         text = (PROFILES / f"{base}.toml").read_text()
@@ -115,6 +125,10 @@ def scattered_rate(bench, target, jobs, stride):
 
 
 def internals(bench, claims):
+    for target in ("ssd-s", "ssd-m"):
+        verdicts = bench.probe(target)
+        claims.fact("fig. 2-4", f"`planewise probe` on {target}: chunk, domains, sub-domains, mapping", "4096, 10, 2, write order", ", ".join(map(str, verdicts)),
+                    verdicts == [4096, 10, 2, "write-order"])
     curve = chunk_curve(bench, "ssd-s", 8, 64, 24)
     found = valleys(curve)
     distance = found[1] - found[0] if len(found) > 1 else 0
@@ -236,6 +250,9 @@ def layouts(bench, claims):
 
 def new_generation(bench, claims):
     """On a drive of today: which of the patterns of section 5 are still there."""
+    verdicts = bench.probe("tlc-nvme-1t")
+    claims.fact("fig. 17", "`planewise probe` on tlc-nvme-1t (16 KiB pages, 8 channels of 8 dies)", "some drives clear, some not", ", ".join(map(str, verdicts)),
+                verdicts == [16384, 8, 8, "static"])
     curve = chunk_curve(bench, "tlc-nvme-1t", 8, 128, 64)
     spread = max(curve.values()) / min(curve.values())
     claims.fact("fig. 17", "tlc-nvme-1t, 4 KB reads by offset: most over least", "weak on V-NAND drives", f"{spread:.3f}", spread < 1.05)
