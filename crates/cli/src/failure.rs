@@ -41,6 +41,11 @@ impl Failure {
         Failure { kind, message }
     }
 
+    /// The same failure, saying first what it is about.
+    pub fn about(self, what: &str) -> Failure {
+        Failure::new(self.kind, format!("{what}: {}", self.message))
+    }
+
     /// A wrong command line or configuration.
     pub fn usage(message: impl fmt::Display) -> Failure {
         Failure::new(Kind::Usage, message)

@@ -10,7 +10,7 @@ use planewise_sim::host::CommandQueue;
 use std::collections::BTreeMap;
 
 /// Options of the host: all others are of a device that is simulated.
-const OF_THE_HOST: [&str; 7] =
+pub const OF_THE_HOST: [&str; 7] =
     ["scheduler", "merging", "max-sectors-kb", "command-queue", "queue", "units", "seed"];
 
 /// Carries the options of the host through the checks that runs of the simulator have; nothing of it is simulated.

@@ -41,6 +41,8 @@ fn main() -> ExitCode {
         Command::Compare(arguments) => commands::compare::execute(&arguments, &stop),
         Command::Run(arguments) => commands::run::execute(&arguments, &stop),
         Command::Bench(arguments) => commands::bench::execute(&arguments, &stop),
+        Command::Replay(arguments) => commands::replay::execute(&arguments, &stop),
+        Command::Probe(arguments) => commands::probe::execute(&arguments, &stop),
         Command::Trace(command) => commands::trace::execute(&command, &stop),
         Command::Device(command) => commands::device::execute(&command),
         Command::Workload(command) => commands::workload::execute(&command),

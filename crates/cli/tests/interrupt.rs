@@ -93,3 +93,30 @@ fn an_interrupted_trace_command_leaves_nothing() {
     assert_eq!(said.code, Some(130), "{}", said.err);
     assert_eq!(place.everything(), [""; 0]);
 }
+
+#[test]
+fn an_interrupted_replay_against_the_clock_keeps_what_it_measured() {
+    let place = Place::new();
+    place.file("drive.bin", vec![7u8; 1 << 20]);
+    // A request every 20 ms, for a minute; and one that is due in an hour.
+    let ticks = (0..3000u64).map(|n| n * 200_000).chain([36_000_000_000]);
+    let lines: String =
+        ticks.map(|ticks| format!("{},t,0,Read,0,4096,0\n", 133_000_000_000_000_000 + ticks)).collect();
+    place.file("slow.csv", lines);
+    let tried = place.run("replay slow.csv ./drive.bin --requests 1 --out tried");
+    if tried.code != Some(0) {
+        eprintln!("skipped: {}", tried.err.trim());
+        return;
+    }
+    let begun = Instant::now();
+    let said = interrupted(&place, "replay slow.csv ./drive.bin --record t.parquet --out x");
+    assert_eq!(said.code, Some(130), "{}", said.err);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    let text = std::fs::read_to_string(place.path().join("x/results.json")).unwrap();
+    let results: Results = serde_json::from_str(&text).unwrap();
+    let run = &results.runs[0];
+    assert_eq!((results.status, run.status), (Status::Interrupted, Status::Interrupted));
+    let counts = run.metrics.requests;
+    assert!(counts.completed > 0 && counts.completed == counts.submitted && counts.completed < 3000);
+    assert!(!place.everything().iter().any(|name| name.contains("parquet")), "{:?}", place.everything());
+}

@@ -143,7 +143,12 @@ fn a_replay_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
         {
             let (late, longest) = replays_agree(device, scheduler, depth, queue, 1.0);
             assert_eq!(late > 0, longest > 0);
-            assert!(late == 0 || queue < 64, "a queue of {queue} is never full at the recorded times");
+            // One after another, with pauses.
+            assert_eq!(
+                replays_agree(device, scheduler, depth, queue, 1000.0).1,
+                0,
+                "nothing is late in model time"
+            );
             // Faster than the device: the queue is full most of the time.
             let (late, longest) = replays_agree(device, scheduler, depth, queue, 1e-4);
             assert!(late > 1000 && longest > 0, "{device} {scheduler}: {late}");

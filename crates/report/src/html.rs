@@ -2,6 +2,7 @@
 
 use crate::format::{self, ABSENT};
 use crate::names;
+use crate::outside;
 use crate::plot::{bars, cdf, lines, look};
 use crate::summary;
 use crate::sweep;
@@ -30,7 +31,9 @@ pub fn html(results: &Results) -> String {
         summary => summary::summary(results),
         comparison => tables::comparison(results, &names),
         percentiles => tables::percentiles(results, &names),
+        outside => outside::is_outside(results),
         flash => tables::flash(results, &names),
+        lateness => tables::lateness(results, &names),
         collection => collected(results).then(|| tables::collection(results, &names)),
         meetings => tables::meetings(results, &names),
         collections => figures(collections(results, &names)),
@@ -257,9 +260,10 @@ fn utilization(results: &Results, names: &[String]) -> Vec<Drawn> {
 fn shares(results: &Results, names: &[String]) -> Vec<Drawn> {
     let look = sweep::series(results);
     type Get = fn(&Metrics) -> Option<f64>;
+    let known = results.runs.iter().all(outside::knows_conflicts);
     let kinds: [(&str, Get); 4] = [
-        ("Reads that conflicted on arrival", |m| (m.requests.reads > 0).then_some(m.conflict.read_share)),
-        ("Writes that conflicted on arrival", |m| (m.requests.writes > 0).then_some(m.conflict.write_share)),
+        (CONFLICTS[0], |m| (m.requests.reads > 0).then_some(m.conflict.read_share)),
+        (CONFLICTS[1], |m| (m.requests.writes > 0).then_some(m.conflict.write_share)),
         ("Reads issued before an earlier write", |m| {
             (m.requests.reads > 0).then_some(m.prioritized.read_share)
         }),
@@ -282,8 +286,11 @@ fn shares(results: &Results, names: &[String]) -> Vec<Drawn> {
             .collect();
         (title.to_owned(), bars::plot(title, &rows, format::percent).ok_or("No such request completed."))
     };
-    kinds.map(draw).into()
+    kinds.into_iter().filter(|(title, _)| known || !CONFLICTS.contains(title)).map(draw).collect()
 }
+
+/// Shares that are about units.
+const CONFLICTS: [&str; 2] = ["Reads that conflicted on arrival", "Writes that conflicted on arrival"];
 
 fn collected(results: &Results) -> bool {
     results.runs.iter().any(|run| run.metrics.gc.collections > 0)

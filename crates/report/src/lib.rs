@@ -15,7 +15,9 @@ pub mod format;
 pub mod html;
 pub mod json;
 pub mod names;
+pub mod outside;
 pub mod plot;
+pub mod probe;
 pub mod single;
 pub mod summary;
 pub mod sweep;
@@ -26,6 +28,7 @@ pub use directory::{Overwrite, RunDirectory, write_run_directory};
 pub use error::ReportError;
 pub use html::html;
 pub use json::json;
+pub use outside::replay;
 pub use single::single;
 pub use table::{Style, comparison};
 

@@ -59,6 +59,55 @@ pub fn collections() -> Results {
     results
 }
 
+/// Two replays on a block device of which nothing is known, the second of them late.
+pub fn replayed() -> Results {
+    let mut results = six_schedulers();
+    results.baseline = 0;
+    results.runs.truncate(2);
+    results.setup.options.insert("lateness-bound".to_owned(), "1000000ns".to_owned());
+    results.setup.options.insert("target".to_owned(), "/dev/nvme0n1".to_owned());
+    for (run, late) in results.runs.iter_mut().zip([1, 1000]) {
+        let lateness = |share: u64| 3_100 * late * share;
+        run.labels.device = "/dev/nvme0n1".to_owned();
+        run.labels.command_queue = "ncq:32".to_owned();
+        (run.labels.gc, run.labels.allocation) = ("unknown".to_owned(), "unknown".to_owned());
+        let metrics = &mut run.metrics;
+        (metrics.utilization, metrics.flash, metrics.gc) = Default::default();
+        metrics.conflict = ConflictShares::default();
+        run.target = Some(MeasuredTarget {
+            name: "/dev/nvme0n1".to_owned(),
+            kind: "block device".to_owned(),
+            engine: "io_uring".to_owned(),
+            capacity_bytes: 1 << 40,
+            block_bytes: 512,
+            depth: 32,
+            units: None,
+            page_bytes: 4096,
+            split_requests: 7,
+            failure: None,
+        });
+        run.replay = Some(Replay {
+            mode: "open".to_owned(),
+            depth: None,
+            lateness_ns: Distribution {
+                mean: lateness(1) as f64,
+                deviation: lateness(1) as f64,
+                p50: lateness(1),
+                p95: lateness(2),
+                p99: lateness(4),
+                p999: lateness(9),
+                p9999: lateness(20),
+                max: lateness(40),
+            },
+            lateness_bound_ns: 1_000_000,
+            faithful: late == 1,
+            folded: 12,
+            ..Replay::default()
+        });
+    }
+    results
+}
+
 /// A run whose power was cut.
 pub fn power_cut() -> Results {
     let mut results = collections();
@@ -207,6 +256,7 @@ pub fn all() -> Vec<Results> {
         collections(),
         power_cut(),
         sweep(),
+        replayed(),
     ]
 }
 

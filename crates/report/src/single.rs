@@ -2,6 +2,7 @@
 
 use crate::format::{self, ABSENT};
 use crate::names;
+use crate::outside;
 use crate::table::{Style, Tone, header, paint};
 use planewise_sim::results::{DirectionMetrics, GcMetrics, PowerLoss, Results, RunResult, Status};
 use unicode_width::UnicodeWidthStr;
@@ -19,6 +20,12 @@ pub fn single(results: &Results, style: Style) -> String {
             out += &paint("  cut short: the end of the trace was not reached", Tone::Worse, style);
         }
         out.push('\n');
+        if let Some(failure) = run.target.as_ref().and_then(|target| target.failure.as_ref()) {
+            out += &paint(&format!("  {}\n", format::one_line(failure, 200)), Tone::Worse, style);
+        }
+        if let Some(unfaithful) = outside::unfaithful(run) {
+            out += &paint(&format!("  {unfaithful}\n"), Tone::Worse, style);
+        }
         out += &paint(&latencies(run), Tone::Plain, style);
         out += &paint(&facts(run), Tone::Plain, style);
     }
@@ -37,7 +44,7 @@ fn latencies(run: &RunResult) -> String {
     let directions = [&metrics.read, &metrics.write, &metrics.all];
     let mut out = row("", ["read", "write", "all"].map(str::to_owned));
     out += &row("requests", requests.map(format::count));
-    for (title, get) in ROWS {
+    for (title, get) in ROWS.iter().filter(|(title, _)| run.target.is_none() || !INSIDE.contains(title)) {
         let mut cells = [const { String::new() }; 3];
         for (cell, (of, count)) in cells.iter_mut().zip(directions.iter().zip(requests)) {
             *cell = if count == 0 { ABSENT.to_owned() } else { get(of) };
@@ -48,6 +55,9 @@ fn latencies(run: &RunResult) -> String {
 }
 
 type Text = fn(&DirectionMetrics) -> String;
+
+/// Rows about what only a simulator sees.
+const INSIDE: [&str; 2] = ["    for a die", "    for a channel"];
 
 const ROWS: [(&str, Text); 14] = [
     ("latency mean", |of| format::time(of.latency_ns.mean)),
@@ -82,20 +92,27 @@ fn facts(run: &RunResult) -> String {
         [("chips", used.chip), ("dies", used.die), ("planes", used.plane), ("channels", used.channel)];
     let mut out = String::from("\n");
     let mut line = |title: &str, text: String| out += &format!("  {title:<16}{text}\n");
-    line(
-        "busy, pending",
-        units.map(|(name, of)| format!("{name} {}", format::percent(of.active))).join("  "),
-    );
-    line("busy, all time", units.map(|(name, of)| format!("{name} {}", format::percent(of.wall))).join("  "));
+    let is_outside = run.target.is_some();
+    if let Some(target) = outside::target(run) {
+        line("target", target);
+    }
+    if let Some(replay) = &run.replay {
+        line("lateness", outside::lateness(replay));
+    }
+    for (index, change) in outside::changes(run).into_iter().enumerate() {
+        line(if index == 0 { "of requests" } else { "" }, change);
+    }
+    if !is_outside {
+        let busy = units.map(|(name, of)| format!("{name} {}", format::percent(of.active)));
+        line("busy, pending", busy.join("  "));
+        let busy = units.map(|(name, of)| format!("{name} {}", format::percent(of.wall)));
+        line("busy, all time", busy.join("  "));
+    }
     let conflict = &metrics.conflict;
-    line(
-        "conflicts",
-        format!(
-            "reads {}  writes {}",
-            format::percent(conflict.read_share),
-            format::percent(conflict.write_share)
-        ),
-    );
+    if outside::knows_conflicts(run) {
+        let (reads, writes) = (format::percent(conflict.read_share), format::percent(conflict.write_share));
+        line("conflicts", format!("reads {reads}  writes {writes}"));
+    }
     let ahead = &metrics.prioritized;
     line(
         "went ahead",
@@ -106,15 +123,11 @@ fn facts(run: &RunResult) -> String {
         ),
     );
     let flash = &metrics.flash;
-    line(
-        "flash",
-        format!(
-            "{} reads  {} programs  {} erases",
-            format::count(flash.reads),
-            format::count(flash.programs),
-            format::count(flash.erases)
-        ),
-    );
+    if !is_outside {
+        let counts = [flash.reads, flash.programs, flash.erases].map(format::count);
+        let [reads, programs, erases] = counts;
+        line("flash", format!("{reads} reads  {programs} programs  {erases} erases"));
+    }
     line(
         "window",
         format!(
@@ -157,8 +170,10 @@ fn facts(run: &RunResult) -> String {
             ),
         );
     }
-    for (title, text) in collection(&metrics.gc) {
-        line(title, text);
+    if !is_outside {
+        for (title, text) in collection(&metrics.gc) {
+            line(title, text);
+        }
     }
     for (name, checks) in &run.invariants {
         line("checked", format!("{} {} times", format::one_line(name, 40), format::count(*checks)));

@@ -2,6 +2,7 @@
 
 use crate::format::{self, NEGLIGIBLE};
 use crate::names;
+use crate::outside;
 use crate::sweep;
 use crate::table;
 use planewise_sim::results::{DirectionMetrics, Results, RunResult};
@@ -28,6 +29,7 @@ pub fn summary(results: &Results) -> Vec<String> {
     points.extend(bounds(results, &names));
     points.extend(collection(results, &names));
     points.extend(conflicts(baseline, &names[index_of(results)]));
+    points.extend(seen_from_outside(results, &names));
     points.push(command_queue(results, baseline));
     if results.runs.len() > 1 {
         points.push(caution(results));
@@ -51,8 +53,9 @@ fn what_ran(results: &Results, baseline: &RunResult) -> String {
         }
         n => format!("{n} runs each served"),
     };
+    let simulated = if outside::is_outside(results) { "" } else { "a simulated " };
     format!(
-        "{who} {} requests ({} reads) of {} {} on a simulated {} ({}).",
+        "{who} {} requests ({} reads) of {} {} on {simulated}{} ({}).",
         format::count(total),
         format::percent_in_words(reads),
         if results.setup.trace.format == "workload" { "workload" } else { "trace" },
@@ -358,8 +361,31 @@ fn trade_off(results: &Results, names: &[String]) -> Option<String> {
     (!costs.is_empty()).then(|| format!("The price: {}.", costs.join("; ")))
 }
 
+/// What was measured from outside, and how late requests were.
+fn seen_from_outside(results: &Results, names: &[String]) -> Vec<String> {
+    let mut points = Vec::new();
+    if outside::is_outside(results) {
+        points.push(
+            "Measured from outside: what happened inside the device is not known, and not shown.".to_owned(),
+        );
+    }
+    for (run, of) in results.runs.iter().zip(names) {
+        let failure = run.target.as_ref().and_then(|target| target.failure.as_ref());
+        points.extend(
+            failure.map(|failure| format!("{} ended early: {}", name(of), format::one_line(failure, 200))),
+        );
+        points.extend(outside::unfaithful(run).map(|unfaithful| {
+            format!("{} is {unfaithful}: what it measured is not what was recorded.", name(of))
+        }));
+    }
+    points
+}
+
 /// How often requests met, under the baseline; none when there were no requests.
 fn conflicts(baseline: &RunResult, baseline_name: &str) -> Option<String> {
+    if !outside::knows_conflicts(baseline) {
+        return None;
+    }
     let (counts, of) = (&baseline.metrics.requests, &baseline.metrics.conflict);
     let sides = [("reads", counts.reads, of.read_share), ("writes", counts.writes, of.write_share)];
     let present = sides.iter().filter(|(_, count, _)| *count > 0);
@@ -465,6 +491,12 @@ fn lead(results: &Results, names: &[String], best: usize, told: &dyn Fn(usize) -
 
 fn command_queue(results: &Results, baseline: &RunResult) -> String {
     let setting = &baseline.labels.command_queue;
+    if let Some(target) = &baseline.target {
+        let depth = format::count(target.depth.into());
+        return format!(
+            "Command queue: up to {depth} operations are handed to the target at a time; the scheduler decides over what waits in front of it."
+        );
+    }
     if results.runs.iter().any(|run| run.labels.command_queue != *setting) {
         return "Command queue: the runs differ in it. Blocking means that the host issues a request only when all units it touches are free, as in the papers; ncq:D means that up to D commands queue inside the device, as in real drives.".to_owned();
     }

@@ -2,6 +2,7 @@
 
 use crate::format::{self, ABSENT, NEGLIGIBLE};
 use crate::names;
+use crate::outside;
 use planewise_sim::results::{DirectionMetrics, GcMetrics, Results, RunResult, Status};
 use unicode_width::UnicodeWidthStr;
 
@@ -189,10 +190,32 @@ pub(crate) fn notes(results: &Results, style: Style) -> String {
     if !cut_short.is_empty() {
         lines.push(format!("cut short (*): {}", format::one_line(&cut_short.join(", "), 100)));
     }
+    for (run, name) in results.runs.iter().zip(&names) {
+        let name = format::one_line(name, 60);
+        let failure = run.target.as_ref().and_then(|target| target.failure.as_ref());
+        let failure = failure.map(|failure| format::one_line(failure, 200));
+        for said in outside::unfaithful(run).into_iter().chain(failure) {
+            lines.extend(broken(&format!("{name}: {said}"), style));
+        }
+    }
     if results.status == Status::Interrupted {
         lines.push("interrupted: not everything asked for was run".to_owned());
     }
     lines.iter().map(|line| paint(line, Tone::Faint, style) + "\n").collect()
+}
+
+/// A sentence in lines of the terminal's width, broken between words.
+fn broken(sentence: &str, style: Style) -> Vec<String> {
+    let limit = style.width.unwrap_or(usize::MAX);
+    let mut lines: Vec<String> = Vec::new();
+    for word in sentence.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.width() + 1 + word.width() <= limit => *line += &format!(" {word}"),
+            Some(_) => lines.push(format!("  {word}")),
+            None => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// The columns that name each run; the first marks the baseline and runs cut short.
@@ -229,11 +252,11 @@ fn columns(results: &Results) -> Vec<Column> {
     for (title, direction) in [("read", READ), ("write", WRITE)] {
         mean(&mut columns, WAITING, title, results, direction, |of| of.waiting_ns.mean);
     }
-    let cells = runs
-        .iter()
-        .map(|run| Cell(format::percent(run.metrics.utilization.chip.active), Tone::Plain))
-        .collect();
-    columns.push(Column { group: "chips", title: "busy".to_owned(), left: false, glued: false, cells });
+    if !outside::is_outside(results) {
+        let busy = |run: &RunResult| Cell(format::percent(run.metrics.utilization.chip.active), Tone::Plain);
+        let cells = runs.iter().map(busy).collect();
+        columns.push(Column { group: "chips", title: "busy".to_owned(), left: false, glued: false, cells });
+    }
     columns
 }
 

@@ -2,11 +2,15 @@
 
 mod bench;
 mod drive;
+mod probe;
+mod replay;
 mod simulate;
 mod trace;
 
 pub use bench::BenchArguments;
 pub use drive::DriveArguments;
+pub use probe::ProbeArguments;
+pub use replay::ReplayArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
     ConvertArguments, CutArguments, InfoArguments, ReadArguments, ScaleTimeArguments, SynthArguments,
@@ -47,6 +51,10 @@ pub enum Command {
     Run(RunArguments),
     /// Run closed-loop jobs, or a model of an application, under one scheme or several
     Bench(BenchArguments),
+    /// Replay a trace on a simulated or a real device, at the recorded times or as fast as it goes
+    Replay(ReplayArguments),
+    /// Find out what is inside a drive, simulated or real, by measuring it from outside
+    Probe(ProbeArguments),
     /// Look at, convert, cut, stretch and make traces
     #[command(subcommand)]
     Trace(TraceCommand),
@@ -145,13 +153,18 @@ fn power_cut(text: &str) -> Result<PowerCut, String> {
     if let Some(requests) = text.strip_prefix("after:") {
         return requests.parse().ok().filter(|n| *n > 0).map(PowerCut::After).ok_or_else(refused);
     }
+    time(text).map(PowerCut::At).map_err(|_| refused())
+}
+
+/// A time with its unit.
+fn time(text: &str) -> Result<planewise_model::Ns, String> {
     // The longer units first: all of them end in s.
     let units = [("ms", 6), ("us", 3), ("ns", 0), ("s", 9)];
-    let (number, digits) = units
-        .iter()
-        .find_map(|(unit, digits)| Some((text.strip_suffix(unit)?, *digits)))
-        .ok_or_else(refused)?;
-    trace::decimal(number, digits).map(|ns| PowerCut::At(planewise_model::Ns(ns))).ok_or_else(refused)
+    let with_unit = units.iter().find_map(|(unit, digits)| Some((text.strip_suffix(unit)?, *digits)));
+    with_unit
+        .and_then(|(number, digits)| trace::decimal(number, digits))
+        .map(planewise_model::Ns)
+        .ok_or_else(|| "allowed: a time with its unit (s, ms, us or ns), such as 1ms".to_owned())
 }
 
 /// A seed in decimal or, after 0x, hexadecimal.

@@ -27,8 +27,8 @@ pub struct Fitted {
     pub writes: u64,
     /// Bytes that these write.
     pub bytes_written: u64,
-    /// First sector behind what any of them writes.
-    pub written_end: u64,
+    /// First sector that any of them writes, and the first behind the last.
+    pub written: Option<(u64, u64)>,
     /// Requests that were left out because they write.
     pub writes_left_out: u64,
     /// Requests that were widened to whole blocks.
@@ -130,7 +130,8 @@ impl Fit {
             }
             self.done.writes += 1;
             self.done.bytes_written += request.bytes().0;
-            self.done.written_end = self.done.written_end.max(request.end().0);
+            let (start, end) = self.done.written.unwrap_or((request.start.0, 0));
+            self.done.written = Some((start.min(request.start.0), end.max(request.end().0)));
         }
         self.done.requests += 1;
         Ok(Some(request))

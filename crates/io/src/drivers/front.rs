@@ -67,7 +67,7 @@ impl<'a, O: Observer> Front<'a, O> {
             now: Ns::ZERO,
             is_simulated: info.kind == TargetKind::Simulated,
             block_sectors: u64::from(info.block_bytes) / SECTOR_BYTES,
-            longest_sectors: info.longest.0 / u64::from(info.block_bytes)
+            longest_sectors: info.longest.0.max(info.block_bytes.into()) / u64::from(info.block_bytes)
                 * (u64::from(info.block_bytes) / SECTOR_BYTES),
             free_tags: (0..info.depth).rev().collect(),
             slots: vec![Slot(0); info.depth as usize],

@@ -82,7 +82,11 @@ pub fn find(
         }
         None => {
             let latency = [mean(&windows), 0.0];
-            let reason = "latency did not step up: more spare space than was written, or collection from the beginning";
+            let reason = if area.sectors < instrument.target().info().sectors() / 2 {
+                "latency did not step up: what is written again and again in a small part of the device is collected at no cost; an area of the whole device would tell"
+            } else {
+                "latency did not step up: more spare space than was written, or collection from the beginning"
+            };
             (
                 Onset {
                     volume: Finding::undetermined(

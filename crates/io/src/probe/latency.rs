@@ -34,6 +34,8 @@ pub struct Latencies {
     pub whole_chunks: Finding<bool>,
     /// Least time between two commands, whatever their units.
     pub command: Finding<f64>,
+    /// Whether the device takes commands while others wait for their units; without, the first that must wait holds back all.
+    pub queues_inside: Finding<bool>,
     /// Part of the latency of a block on an idle device that is neither its unit's nor the link's.
     pub overhead: f64,
     /// What the link to the host carries, MB/s; nothing when it does not limit.
@@ -130,7 +132,15 @@ pub fn find(
     let link = link(instrument, chunks, link_per_byte, bus)?;
     let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
 
-    let command = command(instrument, chunks, domains, block_read)?;
+    let queues_inside = queues_inside(instrument, chunks, domains, block_read)?;
+    let command = if queues_inside.value == Some(false) {
+        Finding::undetermined(
+            String::new(),
+            "commands wait for those before them, which hides what the controller needs",
+        )
+    } else {
+        command(instrument, chunks, domains, block_read, unit_hold.value)?
+    };
     let held = unit_hold.value;
     let overhead = held.map_or(0.0, |held| (block_mean - held - link_block).max(0.0));
     let types = page_types(&blocks);
@@ -173,17 +183,28 @@ pub fn find(
                 )
             }
             (Some(true), Some(units)) => {
-                let interval = sustained_writes(instrument, chunks)?;
-                let held = interval * units as f64;
-                let statistic =
-                    format!("sustained writes end every {:.2} us over {units} units", interval / 1e3);
-                let reason = "the write buffer hides programs: what all units together sustain, as if each ran one program at a time";
-                Finding::of(
-                    vec![(held - COMMAND_CYCLES - bytes(whole) * bus).max(0.0)],
-                    0.8,
-                    statistic,
-                    reason,
-                )
+                let bus_hold = COMMAND_CYCLES + bytes(whole) * bus;
+                match behind_programs(instrument, chunks, units, block_read, bus_hold)? {
+                    Some((delays, statistic)) => {
+                        // The program began when the write was taken, and the read reached the unit later than it was issued.
+                        let values =
+                            delays.iter().map(|delay| (delay + overhead - bus_hold).max(0.0)).collect();
+                        Finding::of(
+                            values,
+                            0.8,
+                            statistic,
+                            "how long reads wait for the unit that programs what a write left in the buffer",
+                        )
+                    }
+                    None => {
+                        let interval = sustained_writes(instrument, chunks)?;
+                        let held = interval * units as f64;
+                        let statistic =
+                            format!("sustained writes end every {:.2} us over {units} units", interval / 1e3);
+                        let reason = "the write buffer hides programs: what all units together sustain, as if each ran one program at a time";
+                        Finding::of(vec![(held - bus_hold).max(0.0)], 0.6, statistic, reason)
+                    }
+                }
             }
             _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
         };
@@ -198,6 +219,7 @@ pub fn find(
         transfer,
         whole_chunks,
         command,
+        queues_inside,
         overhead,
         link,
     };
@@ -387,6 +409,7 @@ fn command(
     chunks: Chunks,
     domains: &Domains,
     alone: f64,
+    held: Option<f64>,
 ) -> Result<Finding<f64>, ProbeError> {
     let block = instrument.block_sectors();
     let apart = |one: u64, other: u64| match (domains.domain, domains.unit) {
@@ -411,12 +434,85 @@ fn command(
         "the second of two reads of different domains ends {value:.0} ns after the first, {:.0} ns standard error",
         moments.error()
     );
+    // With all units busy, commands may follow one another more slowly than two of them do: more steps of the controller than one.
+    let units = domains.units.value.unwrap_or(1) as f64;
+    let depth = instrument.depth();
+    let loaded = instrument.keep(depth, Ns::MAX, |rng, number| {
+        let start = chunks.at(rng.random_range(0..chunks.count())).0;
+        (number < 8 * KEPT).then(|| Operation::read(start, block))
+    })?;
+    let interval = loaded.second_half_interval();
+    // What the units would do if nothing else limited them: a closed network with so many customers.
+    let customers = f64::from(depth);
+    let by_units = held.unwrap_or(alone) * (units + customers - 1.0) / (units * customers);
+    let statistic = format!(
+        "{statistic}; {depth} at a time complete every {interval:.0} ns, by their units every {by_units:.0} ns"
+    );
     let is_clear = value > 4.0 * moments.error() && value > 0.002 * alone;
+    if interval > 1.5 * by_units && interval > alone / customers * 1.2 && interval > value {
+        return Ok(Finding::of(
+            interval,
+            0.95,
+            statistic,
+            "reads all over the device complete no faster, and their units could",
+        ));
+    }
     let reason = "commands that share nothing else follow one another at this distance";
     Ok(if is_clear {
         Finding::of(value, 0.99, statistic, reason)
     } else {
         Finding::of(0.0, 0.9, statistic, "no distance between commands can be seen")
+    })
+}
+
+/// Whether a command that needs an idle unit waits for one before it that needs a busy unit.
+fn queues_inside(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+    alone: f64,
+) -> Result<Finding<bool>, ProbeError> {
+    let Some(unit) = domains.unit else {
+        return Ok(Finding::undetermined(
+            String::new(),
+            "units are not known, so that none can be kept busy",
+        ));
+    };
+    let block = instrument.block_sectors();
+    let (mut held_back, mut free) = (Moments::default(), Moments::default());
+    for _ in 0..128 {
+        let same = companions(instrument, chunks, 2, |one, other| unit.holds(one, other));
+        let &[first, second] = same.as_slice() else { continue };
+        let number = first.0 / chunks.sectors;
+        let other = (0..256).find_map(|_| {
+            let (start, of) = chunks.at(instrument.rng.random_range(0..chunks.count()));
+            let apart = match domains.domain {
+                Some((stride, degree)) => of / stride % degree != number / stride % degree,
+                None => !unit.holds(number, of),
+            };
+            apart.then_some(start)
+        });
+        let Some(other) = other else { continue };
+        let read = |place| Operation::read(place, block);
+        let ends =
+            instrument.group([(read(first), Ns::ZERO), (read(second), Ns::ZERO), (read(other), Ns::ZERO)])?;
+        held_back.add(ends[2].0 as f64);
+        let ends =
+            instrument.group([(read(first), Ns::ZERO), (read(other), Ns::ZERO), (read(second), Ns::ZERO)])?;
+        free.add(ends[1].0 as f64);
+    }
+    let waits = held_back.mean() - free.mean();
+    let statistic = format!(
+        "behind two reads of one unit, a read of another takes {:.1} us longer than behind one, of {:.1} us",
+        waits / 1e3,
+        alone / 1e3
+    );
+    Ok(match waits / alone {
+        share if share > 0.5 => {
+            Finding::of(false, 0.99, statistic, "it waits for them: commands are taken in order")
+        }
+        share if share < 0.3 => Finding::of(true, 0.99, statistic, "it overtakes them"),
+        _ => Finding::undetermined(statistic, "it waits longer, but not as long as for a unit"),
     })
 }
 
@@ -444,6 +540,46 @@ fn link(
         return Ok(Finding::of(rate, 0.95, statistic, "bus and link carry a read one after the other"));
     }
     Ok(Finding::undetermined(statistic, "nothing beyond the bus is seen to take time for each byte"))
+}
+
+/// How long reads wait behind a program that a write just started from the buffer: kinds of delays, and the statistic; none when too few
+/// reads meet one.
+fn behind_programs(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    units: u64,
+    alone: f64,
+    bus_hold: f64,
+) -> Result<Option<(Vec<f64>, String)>, ProbeError> {
+    const WANTED: usize = 192;
+    let block = instrument.block_sectors();
+    let (mut delays, mut reads) = (Vec::new(), 0u64);
+    let most = (units * 400).clamp(2000, 60_000);
+    // A read that only waits for a transfer on its bus is no measure of a program.
+    let least = (0.4 * alone).max(1.3 * bus_hold);
+    while delays.len() < WANTED && reads < most {
+        let places = [(); 2].map(|()| chunks.at(instrument.rng.random_range(0..chunks.count())).0);
+        instrument.single(Operation::write(places[0], chunks.sectors as u32))?;
+        let delay = instrument.single(Operation::read(places[1], block))?.0 as f64 - alone;
+        // The flash has to be idle again, and nothing of this write on its way.
+        instrument.pause(Ns::from_millis(8))?;
+        reads += 1;
+        if delay > least {
+            delays.push(delay);
+        }
+        if reads == most / 4 && delays.len() < 6 {
+            return Ok(None);
+        }
+    }
+    if delays.len() < 24 {
+        return Ok(None);
+    }
+    let limit = 3.0 * median(&mut delays.clone());
+    delays.retain(|&delay| delay < limit);
+    let types = page_types(&delays);
+    let statistic =
+        format!("{} of {reads} reads right after a write waited, {}", delays.len(), spread(&types));
+    Ok(Some((types, statistic)))
 }
 
 /// Mean time between completions of writes of chunks, all over the area, once every buffer is full.

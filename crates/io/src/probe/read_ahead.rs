@@ -178,10 +178,16 @@ fn streams(
         if room < (READS + 4) * sectors {
             break;
         }
+        // Elsewhere each time, as buffers may still hold what the last ones read.
+        let bases: Vec<u64> = (0..u64::from(count))
+            .map(|stream| {
+                let part = Area { start: area.start + stream * room, sectors: room };
+                place(instrument, part, sectors, READS)
+            })
+            .collect();
         let mut times = Vec::new();
         for number in 0..READS {
-            for stream in 0..u64::from(count) {
-                let at = area.start.div_ceil(sectors) * sectors + stream * room;
+            for &at in &bases {
                 let time = instrument.single(read(at, number, sectors))?.0 as f64;
                 if number >= READS / 2 {
                     times.push(time);

@@ -169,9 +169,9 @@ fn batch(
     let (worst, best) =
         points.iter().fold((f64::MAX, 0.0f64), |(low, high), &(_, rate)| (low.min(rate), high.max(rate)));
     let statistic = format!("{worst:.0} to {best:.0} MB/s for batches of 1 to 128");
-    let finding = match points.iter().find(|&&(_, rate)| rate >= 0.97 * best) {
+    let finding = match points.iter().find(|&&(_, rate)| rate >= 0.9 * best) {
         Some(&(batch, _)) if best > 1.05 * worst => {
-            Finding::of(batch, 0.9, statistic, "the least batch with 97 % of the best bandwidth")
+            Finding::of(batch, 0.9, statistic, "the least batch with 90 % of the best bandwidth")
         }
         _ => Finding::undetermined(statistic, "batches make no difference"),
     };

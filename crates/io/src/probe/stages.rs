@@ -8,7 +8,7 @@ use super::{
     ProbeError, chunk, collection, domains, interference, latency, mapping, parallelism, prepare, read_ahead,
     regions, write_buffer,
 };
-use crate::target::Target;
+use crate::target::{Target, TargetKind};
 use planewise_model::rng::generator;
 use planewise_model::{Bytes, Ns, SECTOR_BYTES};
 use std::sync::atomic::AtomicBool;
@@ -150,8 +150,9 @@ pub fn run<E: From<ProbeError>>(
     }
     let writes = target.info().writable;
     for (number, entry) in STAGES.iter().enumerate() {
-        let is_wanted = (writes || !entry.writes) && (entry.quick || !options.quick);
-        if !is_wanted || findings.stages.iter().any(|stage| stage.name == entry.name) {
+        if !wanted(entry, writes, options.quick)
+            || findings.stages.iter().any(|stage| stage.name == entry.name)
+        {
             continue;
         }
         before(entry);
@@ -168,7 +169,16 @@ pub fn run<E: From<ProbeError>>(
     Ok(())
 }
 
-fn subject(target: &dyn Target, options: &Options) -> Result<Subject, ProbeError> {
+/// Whether a probe has this stage: one that may write or may not, a short one or a full one.
+pub fn wanted(entry: &Entry, writes: bool, quick: bool) -> bool {
+    (writes || !entry.writes) && (entry.quick || !quick)
+}
+
+/// What is probed, and how, as its file says it.
+///
+/// # Errors
+/// Options that the target does not allow.
+pub fn subject(target: &dyn Target, options: &Options) -> Result<Subject, ProbeError> {
     const MIB: u64 = 1 << 20;
     let info = target.info();
     let error = |key, found: Bytes, allowed: String| {
@@ -394,9 +404,12 @@ fn find_collection(
     let sectors = chunk_sectors(instrument, findings);
     // Spare space is a share of the device; ten minutes, as in the paper, are enough for a small one.
     let capacity = instrument.target().info().capacity;
+    // A simulated device has nothing to lose outside the area.
+    let is_simulated = instrument.target().info().kind == TargetKind::Simulated;
+    let whole = Area { start: 0, sectors: instrument.target().info().sectors() };
     let (found, curve) = collection::find(
         instrument,
-        area(options),
+        if is_simulated { whole } else { area(options) },
         sectors,
         Bytes(capacity.0 / 2),
         Ns::from_millis(600_000),

@@ -7,12 +7,18 @@ use planewise_sim::results::Results;
 /// An option `true` is a flag; `false` or an empty value means that it was not given.
 pub(super) fn command(results: &Results) -> String {
     let verb = match results.runs.len() {
+        _ if results.setup.options.contains_key("lateness-bound") => "replay",
         _ if results.setup.options.contains_key("target") => "bench",
         1 => "run",
         _ => "compare",
     };
     let mut command = format!("planewise {verb}");
-    for (key, value) in &results.setup.options {
+    // What this command takes without a name.
+    let unnamed: &[&str] = if verb == "replay" { &["trace", "target"] } else { &[] };
+    for value in unnamed.iter().filter_map(|key| results.setup.options.get(*key)) {
+        command += &format!(" {}", quoted(value));
+    }
+    for (key, value) in results.setup.options.iter().filter(|(key, _)| !unnamed.contains(&key.as_str())) {
         let option = quoted(&format!("--{}", key.trim_start_matches('-')));
         match value.as_str() {
             "" | "false" => {}

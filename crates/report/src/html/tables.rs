@@ -3,6 +3,7 @@
 use super::{Cell, DIRECTIONS};
 use crate::format::{self, ABSENT};
 use crate::names;
+use crate::outside;
 use crate::sweep;
 use crate::table::{COLLECTION, Pick, READ, WRITE};
 use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult};
@@ -52,7 +53,9 @@ pub(super) fn comparison(results: &Results, names: &[String]) -> Vec<Row> {
             cells.extend([time(|of| of.latency_ns.p99 as f64), time(|of| of.latency_ns.p999 as f64)]);
             cells.extend([time(|of| of.waiting_ns.mean), ratio(|of| of.waiting_ns.mean)]);
         }
-        cells.push(Cell::plain(format::percent(run.metrics.utilization.chip.active)));
+        if !outside::is_outside(results) {
+            cells.push(Cell::plain(format::percent(run.metrics.utilization.chip.active)));
+        }
         cells
     })
 }
@@ -155,6 +158,24 @@ pub(super) fn jobs(results: &Results, names: &[String]) -> Option<Table> {
         }
     }
     (!rows.is_empty()).then(|| Table { titles: titles.map(str::to_owned).into(), rows })
+}
+
+/// Lateness and what was done to requests, of replays on targets: a row per run.
+pub(super) fn lateness(results: &Results, names: &[String]) -> Option<Table> {
+    results.runs.iter().find(|run| run.replay.is_some())?;
+    let titles = ["mode", "p50", "p95", "p99", "p99.9", "max", "bound for p99", "verdict", "requests"];
+    let rows = rows(results, names, |run| {
+        let Some(replay) = &run.replay else { return Vec::new() };
+        let of = &replay.lateness_ns;
+        let mode = replay.depth.map_or(replay.mode.clone(), |depth| format!("{} {depth}", replay.mode));
+        let times = [of.p50, of.p95, of.p99, of.p999, of.max, replay.lateness_bound_ns];
+        let mut texts = vec![mode];
+        texts.extend(times.map(|ns| format::time(ns as f64)));
+        texts.push(outside::unfaithful(run).unwrap_or_else(|| "faithful".to_owned()));
+        texts.push(outside::changes(run).join(", "));
+        texts.into_iter().map(Cell::plain).collect()
+    });
+    Some(Table { titles: titles.map(str::to_owned).into(), rows })
 }
 
 /// Flash operations: a row per run.

@@ -541,26 +541,29 @@ impl Device {
             self.kick(executor);
             return Ok(());
         }
-        let group = self.gather_writes(executor);
+        let (group, page) = self.gather_writes(executor);
         if self.advanced.cache_program {
             self.load_register(context, executor, group);
             return Ok(());
         }
         self.begin(context, executor, group);
+        self.map_writes(context, executor, group.0);
         let hold = self.transfer_in(group);
-        let program = self.map_writes(context, executor, group.0);
+        let program = self.variation.of(self.timing.program_ns.of_page(page));
         self.ask_channel(context, executor, Phase::Program, hold, program);
         Ok(())
     }
 
-    /// Takes the write that has waited longest, and those that can run with it, out of the line: the first, and how many.
-    fn gather_writes(&mut self, executor: u32) -> (u32, u32) {
+    /// Takes the write that has waited longest, and those that can run with it, out of the line: the first and how many, and which page of
+    /// a block they go to.
+    #[inline]
+    fn gather_writes(&mut self, executor: u32) -> ((u32, u32), u32) {
         let list = &mut self.executors[executor as usize].waiting[Direction::Write.index()];
         let first = list.pop_front(&self.transactions).expect("a write waits");
         let plane = self.transactions[first].plane;
         let offset = self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page");
         self.transactions[first].next = NIL;
-        (first, self.gather(executor, Direction::Write, first, offset))
+        ((first, self.gather(executor, Direction::Write, first, offset)), offset.1)
     }
 
     /// Channel time of a write's commands and transfers: the planes' registers are loaded back to back, as a controller does not let go of
@@ -569,10 +572,9 @@ impl Device {
         Ns((self.timing.command_ns + self.page_transfer.0) * u64::from(planes))
     }
 
-    /// Gives the pages of a group their places; returns the time to program them there.
-    fn map_writes<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32, first: u32) -> Ns {
-        let plane = self.transactions[first].plane;
-        let offset = self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page");
+    /// Gives the pages of a group their places.
+    #[inline]
+    fn map_writes<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32, first: u32) {
         let mut index = first;
         while index != NIL {
             let transaction = self.transactions[index];
@@ -602,7 +604,6 @@ impl Device {
             self.note_space_used(executor, transaction.plane);
             index = transaction.next;
         }
-        self.variation.of(self.timing.program_ns.of_page(offset.1))
     }
 
     /// Whether the host may program a page of the plane. The last free block is kept for collection; while one is under way
@@ -702,6 +703,7 @@ impl Device {
     }
 
     /// Gives an executor, or its cache register, a group: its transactions have waited long enough.
+    #[inline]
     fn take_group(&mut self, now: Ns, taker: u32, (group, planes): (u32, u32)) {
         let state = &mut self.executors[taker as usize];
         state.group = group;

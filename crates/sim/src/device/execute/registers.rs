@@ -13,6 +13,7 @@
 use super::Phase;
 use crate::device::transaction::NIL;
 use crate::device::{Context, Device};
+use crate::ftl::Stream;
 use crate::observers::Observer;
 use planewise_model::{Direction, Ns};
 
@@ -137,7 +138,7 @@ impl Device {
             && self.choose(executor) == Direction::Write
             && self.can_program(self.transactions[head].plane)
         {
-            let group = self.gather_writes(executor);
+            let (group, _) = self.gather_writes(executor);
             self.load_register(context, executor, group);
         }
     }
@@ -190,7 +191,10 @@ impl Device {
         self.executors[register as usize].phase = Phase::Idle;
         self.move_group(register, executor, Phase::Program);
         let group = self.executors[executor as usize].group;
-        let program = self.map_writes(context, executor, group);
+        let plane = self.transactions[group].plane;
+        let (_, page) = self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page");
+        let program = self.variation.of(self.timing.program_ns.of_page(page));
+        self.map_writes(context, executor, group);
         self.ask_channel(context, executor, Phase::Program, Ns::ZERO, program);
         self.kick(executor);
     }

@@ -1,0 +1,81 @@
+//! Options of `replay`.
+
+use super::{CommonArguments, DriveArguments, ReadArguments};
+use crate::axes::Given;
+use clap::Args;
+use planewise_model::Ns;
+use std::num::NonZeroU32;
+
+/// `planewise replay`
+///
+/// Replays a trace on a simulated device, a block device or a file, behind a host stack of this program: its I/O queue, merging and
+/// any of its schedulers. Requests are issued at the recorded times; how late each was issued is measured, and a run that was late too
+/// often is marked as not faithful. Options that take a list (`<NAME,..>`) are combined, each value with each: one run after another
+/// on the same target.
+#[derive(Debug, Args)]
+pub struct ReplayArguments {
+    /// A trace file; a synthetic volume (see `planewise trace volumes`); or pgbench, the trace inside the program
+    #[arg(value_name = "TRACE")]
+    pub trace: String,
+    /// What to replay it on: sim:PROFILE, or the path of a block device or a file
+    #[arg(value_name = "sim:PROFILE|PATH")]
+    pub target: String,
+    /// How to read the trace.
+    #[command(flatten)]
+    pub read: ReadArguments,
+    /// Read at most this many requests; synthetic volumes have this many [default: all; 1000000 of synthetic volumes]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Trace")]
+    pub requests: Option<u64>,
+    /// Requests at the beginning that are replayed but not measured
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        default_value_t = 0,
+        help_heading = "Trace"
+    )]
+    pub warmup: u64,
+    /// Multiply all arrival times: 0.5 makes a trace twice as fast
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = super::factor, help_heading = "Trace")]
+    pub scale_time: Option<f64>,
+    /// Fold addresses past the end of the target back to its beginning instead of refusing them; what then reaches past its end is
+    /// cut off there
+    #[arg(long, help_heading = "Trace")]
+    pub wrap: bool,
+    /// Widen requests to whole blocks of the target instead of refusing those that are not
+    #[arg(long, help_heading = "Trace")]
+    pub align: bool,
+    /// Leave writes out
+    #[arg(long, help_heading = "Trace")]
+    pub reads_only: bool,
+    /// Issue requests as fast as --depth of them in flight allow, in their order, instead of at the recorded times
+    #[arg(long, requires = "depth", conflicts_with = "scale_time", help_heading = "Trace")]
+    pub closed_loop: bool,
+    /// Requests of a closed loop in flight
+    #[arg(
+        long,
+        value_name = "D",
+        allow_negative_numbers = true,
+        requires = "closed_loop",
+        help_heading = "Trace"
+    )]
+    pub depth: Option<NonZeroU32>,
+    /// Lateness that 99 % of requests must not exceed for a replay to count as faithful, such as 200us
+    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = super::time, default_value = "1ms", help_heading = "Trace")]
+    pub lateness_bound: Ns,
+    /// Profile of which the host knows units, their order and the page size, such as one that was probed; nothing of it is simulated
+    #[arg(long, value_name = "PROFILE|FILE", help_heading = "Device")]
+    pub device: Option<String>,
+    /// Page that the host reckons with, bytes: a multiple of 512 [default: that of --device, or else 4096]
+    #[arg(long, value_name = "BYTES", allow_negative_numbers = true, help_heading = "Device")]
+    pub page_bytes: Option<u32>,
+    /// How to use a real target.
+    #[command(flatten)]
+    pub drive: DriveArguments,
+    /// What runs differ in.
+    #[command(flatten)]
+    pub axes: Given<true>,
+    /// What all commands that simulate have.
+    #[command(flatten)]
+    pub common: CommonArguments,
+}

@@ -1,0 +1,503 @@
+//! `planewise replay`: a trace on a target, at the recorded times or as fast as so many in flight allow.
+
+use super::bench_real::{described, look_at};
+use super::measured::{Claimed, failed};
+use crate::arguments::ReplayArguments;
+use crate::axes::AXES;
+use crate::failure::{Failure, Kind};
+use crate::host::{self, Hosts, OF_THE_HOST};
+use crate::plan;
+use crate::progress::Progress;
+use crate::record::{Recorder, path_of_run};
+use crate::request_log::{self, RequestLog};
+use crate::source::Source;
+use crate::target::{self, Wanted};
+use planewise_io::drivers::ahead::Ahead;
+use planewise_io::drivers::fit::{Fit, FitOptions, Fitted, FittedSource};
+use planewise_io::drivers::replay::{self, Pace, ReplayOptions};
+use planewise_io::drivers::{HostOptions, Outcome, Units};
+use planewise_io::plan::WritePlan;
+use planewise_io::{Target, TargetInfo};
+use planewise_model::{Bytes, Direction, Ns, Request, SECTOR_BYTES};
+use planewise_sim::drivers::replay::RequestSource;
+use planewise_sim::host_sched;
+use planewise_sim::results::{RunResult, Setup, Status};
+use planewise_sim::{Condition, RunConfig, UnitLevel};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Traces up to this many requests are decoded before anything is issued (48 bytes each); longer ones by a thread, ahead.
+const DECODED_REQUESTS_MAX: usize = 4_000_000;
+
+/// Operations that a target takes at a time when nobody says: what SATA drives do. A target that takes all that waits leaves a
+/// scheduler nothing to decide.
+const DEPTH_DEFAULT: u32 = 32;
+
+/// Runs the command.
+///
+/// # Errors
+/// A trace, an option or a target that is wrong; a run that fails, Ctrl-C: with what was measured until then in the directory.
+pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Failure> {
+    let common = &arguments.common;
+    let simulated = target::simulated(&arguments.target)?;
+    let (plan, condition) = hosts(arguments, simulated.is_some())?;
+    let mut seeds: Vec<u64> = Vec::new();
+    for (host, _) in &plan.hosts {
+        if !seeds.contains(&host.seed) {
+            seeds.push(host.seed);
+        }
+    }
+    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, &seeds)?;
+    source.keep()?;
+    source.scale_time = arguments.scale_time;
+    let trace = Decoded::new(&source, seeds[0], stop)?;
+    if arguments.warmup > 0 && arguments.warmup >= trace.requests {
+        return Err(Failure::usage(format!(
+            "--warmup: found {}; allowed: fewer than the {} requests of {}",
+            arguments.warmup,
+            trace.requests,
+            source.place_name()
+        )));
+    }
+    let writes = trace.writes > 0 && !arguments.reads_only;
+    if writes && simulated.is_none() && arguments.drive.destroy_data.is_none() {
+        return Err(Failure::usage(format!(
+            "{}: {} of its {} requests write; allowed: --destroy-data with the name of the target, whose data are lost then, or \
+             --reads-only to leave writes out",
+            source.place_name(),
+            trace.writes,
+            trace.requests
+        )));
+    }
+    let replay = Replay { arguments, source: &source, trace: &trace, writes, condition, plan: &plan };
+    let device_profile = match simulated {
+        Some(profile) => plan::profile(profile)?.to_toml(),
+        None => described(&look_at(&arguments.target)?),
+    };
+    let setup = Setup {
+        trace: source.setup(trace.format)?,
+        device_profile,
+        condition: plan.hosts[0].0.condition.clone(),
+        options: replay.options(),
+        random_generator: planewise_model::rng::GENERATOR_NAME.to_owned(),
+    };
+    // Whatever speaks against trace and target is said before a directory is made for the results, and before anything is written.
+    let fitted = {
+        let target = replay.open(0)?;
+        let fitted = replay.check(target.info())?;
+        replay.announce(target.info(), &fitted);
+        fitted
+    };
+    let claimed = Claimed::new("replay", setup, &common.output)?;
+    let mut notes = trace.warnings.clone();
+    notes.extend(replay.notes(&fitted));
+    let total = fitted.requests * plan.hosts.len() as u64;
+    let progress = Progress::new(Some(total), common.output.quiet);
+    let (mut done, mut failure): (Vec<RunResult>, Option<Failure>) = (Vec::new(), None);
+    for index in 0..plan.hosts.len() {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        match replay.run(index, claimed.path(), &progress, stop) {
+            Ok((result, ended)) => {
+                let is_whole = result.status == Status::Complete;
+                done.push(result);
+                failure = ended;
+                if !is_whole {
+                    break;
+                }
+            }
+            Err(error) if done.is_empty() => return Err(error),
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
+        }
+    }
+    progress.end();
+    if common.request_log {
+        request_log::join(claimed.path(), done.len())?;
+    }
+    notes.extend(unfaithful(&done, &plan.names));
+    claimed.finish(done, plan.hosts.len(), failure, &notes, planewise_report::replay)
+}
+
+/// The host stacks, with what they are told of the device; and what a simulated one has been through.
+fn hosts(arguments: &ReplayArguments, is_simulated: bool) -> Result<(Hosts, Condition), Failure> {
+    let common = &arguments.common;
+    if common.jobs.is_some_and(|jobs| jobs.get() > 1) {
+        return Err(Failure::usage(
+            "--jobs: found more than 1; allowed: 1, since runs on one target disturb each other",
+        ));
+    }
+    let mut given = arguments.axes.0.clone();
+    if is_simulated {
+        check_outside(&given, common.check)?;
+    }
+    let mut take = |name: &str| -> Result<Option<String>, Failure> {
+        let place = AXES.iter().position(|axis| axis.name == name).expect("an axis");
+        match std::mem::take(&mut given[place]).as_slice() {
+            [] => Ok(None),
+            [value] => Ok(Some(value.clone())),
+            several => Err(Failure::usage(format!(
+                "--{}: found {} values; allowed: one",
+                AXES[place].option(true),
+                several.len()
+            ))),
+        }
+    };
+    // A simulated device has a past, and a profile tells chips from planes.
+    let condition = if is_simulated { take("condition")? } else { None };
+    let condition = condition.map_or(Ok(Condition::Filled), |text| text.parse())?;
+    let level = if arguments.device.is_some() { take("level")? } else { None };
+    let level = level.map_or(Ok(UnitLevel::Chip), |text| text.parse())?;
+    let is_given =
+        |name: &str| AXES.iter().zip(&given).any(|(axis, given)| axis.name == name && !given.is_empty());
+    let (depth_given, queue_given) = (is_given("command-queue"), is_given("queue"));
+    let in_flight = arguments.depth.map(|depth| u64::from(depth.get()));
+    let mut plan = host::hosts(&given, common, in_flight)?;
+    let known = arguments.device.as_deref().map(plan::profile).transpose()?;
+    for (host, depth) in &mut plan.hosts {
+        if !depth_given {
+            *depth = in_flight.map_or(DEPTH_DEFAULT, |depth| depth.min(4096) as u32);
+        }
+        if is_simulated {
+            host.condition = condition.to_string();
+        }
+        host.page_bytes = arguments.page_bytes;
+        if let Some(profile) = &known {
+            let told_units = host.known_units();
+            let config = RunConfig { level, told_units, ..RunConfig::new(profile.clone()) };
+            host.units = Units::Profile(Box::new(config.host_knowledge()?));
+            host.level = level.to_string();
+        }
+    }
+    if !depth_given {
+        plan.options.insert("command-queue".to_owned(), format!("ncq:{}", plan.hosts[0].1));
+    }
+    if let Some(in_flight) = in_flight
+        && let Some((host, _)) = plan.hosts.iter().find(|(host, _)| u64::from(host.queue_length) < in_flight)
+    {
+        let short = if queue_given { host.queue_length } else { 4096 };
+        return Err(Failure::usage(format!(
+            "--depth: found {in_flight} with a queue of {short}; allowed: up to the length of the queue, which is at most 4096"
+        )));
+    }
+    if is_simulated {
+        plan.options.insert("condition".to_owned(), condition.to_string());
+    }
+    Ok((plan, condition))
+}
+
+/// Of a simulated target, too, only the profile decides what is inside.
+fn check_outside(given: &[Vec<String>], check: bool) -> Result<(), Failure> {
+    let taken = ["condition", "level"];
+    for (axis, values) in AXES.iter().zip(given) {
+        let is_inside = !OF_THE_HOST.contains(&axis.name) && !taken.contains(&axis.name);
+        if let Some(value) = values.first().filter(|_| is_inside) {
+            return Err(Failure::usage(format!(
+                "--{}: found '{value}'; allowed: a profile that says so, as sim:FILE, or `planewise run`; replay sees the target from outside",
+                axis.option(true)
+            )));
+        }
+    }
+    if check {
+        return Err(Failure::usage(
+            "--check: found; allowed: with `planewise run`; replay sees the target from outside",
+        ));
+    }
+    Ok(())
+}
+
+/// A trace as it was read before anything is replayed.
+struct Decoded {
+    /// Its requests, when they are few enough to keep.
+    kept: Option<Vec<Request>>,
+    requests: u64,
+    writes: u64,
+    /// When the last request is due.
+    last: Ns,
+    format: &'static str,
+    warnings: Vec<String>,
+}
+
+impl Decoded {
+    /// Reads all of it once: what is wrong with it is known before its first request goes out.
+    fn new(source: &Source, seed: u64, stop: &AtomicBool) -> Result<Decoded, Failure> {
+        let mut stream = source.open_for(seed)?;
+        let mut decoded = Decoded {
+            kept: Some(Vec::new()),
+            requests: 0,
+            writes: 0,
+            last: Ns::ZERO,
+            format: stream.format(),
+            warnings: Vec::new(),
+        };
+        let mut batch = Vec::new();
+        while stream.read(&mut batch, 1 << 14)? > 0 {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::interrupted(
+                    "interrupted while the trace was read: nothing was replayed",
+                ));
+            }
+            decoded.requests += batch.len() as u64;
+            decoded.writes +=
+                batch.iter().filter(|request| request.direction == Direction::Write).count() as u64;
+            decoded.last = batch.last().map_or(decoded.last, |request| request.arrival);
+            let room = decoded.requests <= DECODED_REQUESTS_MAX as u64 && source.is_one();
+            match &mut decoded.kept {
+                Some(kept) if room => kept.append(&mut batch),
+                kept => *kept = None,
+            }
+            batch.clear();
+        }
+        if decoded.requests == 0 {
+            return Err(Failure::new(
+                Kind::Run,
+                format!("{}: no request in it; allowed: one or more", source.place_name()),
+            ));
+        }
+        decoded.warnings = stream.warnings();
+        Ok(decoded)
+    }
+}
+
+/// What all runs share.
+struct Replay<'a> {
+    arguments: &'a ReplayArguments,
+    source: &'a Source,
+    trace: &'a Decoded,
+    writes: bool,
+    condition: Condition,
+    plan: &'a Hosts,
+}
+
+impl Replay<'_> {
+    fn pace(&self) -> Pace {
+        self.arguments.depth.map_or(Pace::Recorded, |depth| Pace::Closed(depth.get()))
+    }
+
+    /// The target of a run: a simulated one begins anew with each.
+    fn open(&self, index: usize) -> Result<Box<dyn Target>, Failure> {
+        let (host, depth) = &self.plan.hosts[index];
+        let wanted = Wanted {
+            writes: self.writes,
+            depth: *depth,
+            longest: target::LONGEST,
+            condition: self.condition,
+            seed: host.seed,
+        };
+        target::open(&self.arguments.target, &self.arguments.drive, wanted, true)
+    }
+
+    fn fit(&self, target: &TargetInfo) -> Fit {
+        let &ReplayArguments { wrap, align, reads_only, .. } = self.arguments;
+        Fit::new(target, FitOptions { wrap, align, reads_only })
+    }
+
+    /// Whether all of the trace fits the target, and what is done to it for that.
+    fn check(&self, target: &TargetInfo) -> Result<Fitted, Failure> {
+        let misfit = |error| failed(error).about(&self.source.place_name());
+        let mut fit = self.fit(target);
+        let mut batch = Vec::new();
+        if let Some(kept) = &self.trace.kept {
+            for requests in kept.chunks(1 << 14) {
+                batch.clear();
+                batch.extend_from_slice(requests);
+                fit.apply(&mut batch, 0).map_err(misfit)?;
+            }
+        } else {
+            let mut stream = self.source.open()?;
+            while stream.read(&mut batch, 1 << 14)? > 0 {
+                fit.apply(&mut batch, 0).map_err(misfit)?;
+                batch.clear();
+            }
+        }
+        if fit.done().requests == 0 {
+            return Err(Failure::usage(format!(
+                "{}: all its requests write; allowed with --reads-only: a trace with reads",
+                self.source.place_name()
+            )));
+        }
+        Ok(fit.done())
+    }
+
+    /// Says what is written before anything is.
+    fn announce(&self, target: &TargetInfo, fitted: &Fitted) {
+        let Some((start, end)) = fitted.written else { return };
+        let runs = self.plan.hosts.len() as u64;
+        let time = match self.pace() {
+            Pace::Recorded => Some(Duration::from_nanos(self.trace.last.0.saturating_mul(runs))),
+            Pace::Closed(_) => None,
+        };
+        let plan = WritePlan {
+            target,
+            what: if runs == 1 {
+                "the writes of a trace"
+            } else {
+                "the writes of a trace, once for each run"
+            },
+            start: Bytes(start * SECTOR_BYTES),
+            area: Bytes((end - start) * SECTOR_BYTES),
+            volume: Some(Bytes(fitted.bytes_written.saturating_mul(runs))),
+            time,
+        };
+        let is_real = target.kind != planewise_io::TargetKind::Simulated;
+        target::announce(&plan, self.arguments.common.output.quiet || !is_real);
+    }
+
+    /// What the user should know of the requests that are replayed, and of what the host believes.
+    fn notes(&self, fitted: &Fitted) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut say = |count: u64, what: &str| {
+            if count > 0 {
+                notes.push(format!("{count} of {} requests {what}", self.trace.requests));
+            }
+        };
+        say(fitted.writes_left_out, "were left out because they write (--reads-only)");
+        say(
+            fitted.folded,
+            "were folded onto the target (--wrap): they meet others than they did where they were recorded",
+        );
+        say(fitted.cut_at_end, "were cut off at the end of the target (--wrap)");
+        say(fitted.widened, "were widened to whole blocks (--align)");
+        let host = &self.plan.hosts[0].0;
+        let uses_units =
+            self.plan.hosts.iter().any(|(host, _)| {
+                host_sched::find(&host.scheduler).is_ok_and(|scheduler| scheduler.uses_units)
+            });
+        if uses_units && self.arguments.device.is_none() && self.arguments.page_bytes.is_none() {
+            notes.push(format!(
+                "pages are taken to be {} bytes, and page p to be on unit p modulo the units; --page-bytes or --device PROFILE says otherwise",
+                host.page_bytes()
+            ));
+        }
+        notes
+    }
+
+    /// Every option that decides about results, by its name on the command line.
+    fn options(&self) -> BTreeMap<String, String> {
+        let arguments = self.arguments;
+        let read = &arguments.read;
+        let text = |value: &Option<String>| value.clone().unwrap_or_default();
+        let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+        let own = [
+            ("trace", arguments.trace.clone()),
+            ("target", arguments.target.clone()),
+            ("format", text(&read.format)),
+            ("time-unit", read.time_unit.map(crate::source::unit_name).unwrap_or_default().to_owned()),
+            ("event", text(&read.event)),
+            ("volume", text(&read.volume)),
+            ("sort-window", number(read.sort_window.map(|window| window as u64))),
+            ("trace-dir", read.trace_dir.as_ref().map(|path| path.display().to_string()).unwrap_or_default()),
+            ("requests", number(arguments.requests)),
+            ("warmup", arguments.warmup.to_string()),
+            ("scale-time", arguments.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
+            ("wrap", arguments.wrap.to_string()),
+            ("align", arguments.align.to_string()),
+            ("reads-only", arguments.reads_only.to_string()),
+            ("closed-loop", arguments.closed_loop.to_string()),
+            ("depth", number(arguments.depth.map(|depth| depth.get().into()))),
+            ("lateness-bound", format!("{}ns", arguments.lateness_bound.0)),
+            ("device", text(&arguments.device)),
+            ("page-bytes", number(arguments.page_bytes.map(u64::from))),
+            ("destroy-data", text(&arguments.drive.destroy_data)),
+        ];
+        let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+        self.plan.options.clone().into_iter().chain(own).collect()
+    }
+
+    /// One run, and what ended it early.
+    fn run(
+        &self,
+        index: usize,
+        directory: &Path,
+        progress: &Progress,
+        stop: &AtomicBool,
+    ) -> Result<(RunResult, Option<Failure>), Failure> {
+        let seed = self.plan.hosts[index].0.seed;
+        if let Some(kept) = &self.trace.kept {
+            let mut target = self.open(index)?;
+            let source = &mut kept.iter().copied();
+            return self.replay(index, directory, &mut *target, source, progress, stop);
+        }
+        std::thread::scope(|scope| {
+            // Before the target is opened, which keeps this thread, and those that it starts, on one processor.
+            let mut ahead =
+                Ahead::start(scope, || self.source.open_for(seed).map_err(|failure| failure.to_string()));
+            let mut target = self.open(index)?;
+            self.replay(index, directory, &mut *target, &mut ahead, progress, stop)
+        })
+    }
+
+    fn replay(
+        &self,
+        index: usize,
+        directory: &Path,
+        target: &mut dyn Target,
+        source: &mut dyn RequestSource,
+        progress: &Progress,
+        stop: &AtomicBool,
+    ) -> Result<(RunResult, Option<Failure>), Failure> {
+        let common = &self.arguments.common;
+        let (host, name) = (&self.plan.hosts[index].0, &self.plan.names[index]);
+        let host: &HostOptions = host;
+        let log = common.request_log.then(|| RequestLog::create(directory, index)).transpose()?;
+        let recorder = common.record.as_ref().map(|path| {
+            let path = path_of_run(path, name, self.plan.hosts.len());
+            Recorder::create(&path, common.record_at, common.output.force)
+        });
+        let mut before = 0;
+        let mut count = |submitted: u64| {
+            progress.add(submitted - before);
+            before = submitted;
+        };
+        let mut options = ReplayOptions {
+            pace: self.pace(),
+            warm_up: self.arguments.warmup,
+            lateness_bound: self.arguments.lateness_bound,
+            stop,
+            progress: &mut count,
+            name: &self.source.name,
+        };
+        let mut source = FittedSource::new(source, self.fit(target.info()));
+        let observer = (log, recorder.transpose()?);
+        let outcome = replay::run(target, host, &mut source, observer, &mut options);
+        let Outcome { mut result, observer: (log, recorder), failure } = outcome.map_err(failed)?;
+        let fitted = source.done();
+        if let Some(replay) = &mut result.replay {
+            replay.writes_left_out = fitted.writes_left_out;
+            replay.widened = fitted.widened;
+            replay.folded = fitted.folded;
+            replay.cut_at_end = fitted.cut_at_end;
+        }
+        if let Some(log) = log {
+            log.finish()?;
+        }
+        // Half a trace under the name of a whole one would be taken for it: unfinished, it leaves nothing.
+        if let Some(recorder) = recorder.filter(|_| result.status == Status::Complete) {
+            recorder.finish()?;
+        }
+        Ok((result, failure.map(failed)))
+    }
+}
+
+/// Which runs were late too often to be what was recorded, and why.
+fn unfaithful(runs: &[RunResult], names: &[String]) -> Vec<String> {
+    let late = runs.iter().zip(names).filter_map(|(run, name)| {
+        let replay = run.replay.as_ref().filter(|replay| !replay.faithful)?;
+        let why = if replay.late_for_room * 100 > run.metrics.requests.submitted {
+            "the target is slower than the trace, and the host's queue was full"
+        } else {
+            "the host did not keep up"
+        };
+        Some(format!(
+            "{name}: not faithful, p99 of lateness {} is above {}: {why}",
+            Ns(replay.lateness_ns.p99),
+            Ns(replay.lateness_bound_ns)
+        ))
+    });
+    late.collect()
+}

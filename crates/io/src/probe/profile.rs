@@ -1,0 +1,344 @@
+//! From findings to a device profile that every other command takes as it is.
+//!
+//! What was found is entered; what was not is assumed, and the profile's `source` says which is which. A profile of a device whose units
+//! could not be told apart still has the throughput that was measured, as that many independent units.
+
+use super::findings::Findings;
+use super::latency::COMMAND_CYCLES;
+use super::mapping::Mapping;
+use super::relation::Relation;
+use planewise_model::Geometry;
+use planewise_model::profile::{
+    AdvancedCommands, Collection, Interface, Link, PageLatency, Processor, Profile, ReadAhead, Regions,
+    StreamRule, Timing, Translation, WriteBuffer,
+};
+use std::fmt::Write as _;
+
+/// Pages of a block where nothing tells: of the size that flash of the 2010s had.
+const PAGES_PER_BLOCK: u32 = 256;
+/// Share of spare space where nothing tells: what the difference between decimal and binary units gives away.
+const SPARE: f64 = 0.07;
+/// Size of a write buffer that never fills, bytes.
+const BUFFER: u64 = 16 << 20;
+
+/// One level of striping: its letter in the names of allocation orders, and how many there are.
+type Level = (char, u64);
+
+/// The profile of a probed device, under a name. None before latencies and units have been looked at.
+///
+/// # Errors
+/// Findings that make no profile: the key that does not go, and why.
+pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
+    let (Some(domains), Some(latencies)) = (&findings.domains, &findings.latencies) else {
+        return Err("the probe has not looked at domains and latencies yet".into());
+    };
+    let mut source = Source::default();
+    let page_bytes = match findings.chunk.as_ref().and_then(|chunk| chunk.value) {
+        Some(size) => source.found(size.0, format!("chunk {size}")),
+        None => source.assumed(4096.max(u64::from(findings.subject.block_bytes)), "chunks of 4 KiB"),
+    } as u32;
+
+    let (levels, order) = match (domains.unit, domains.domain) {
+        (Some(unit), domain) => {
+            let levels = levels(unit, domain);
+            match domain {
+                Some((_, degree)) => {
+                    source.note_found(format!("{degree} domains of {} units", unit.units() / degree))
+                }
+                None => {
+                    source.note_found(format!("{} units", unit.units()));
+                    source.note_assumed("a bus of its own for each unit");
+                }
+            }
+            let order = order(&levels);
+            (levels, order)
+        }
+        (None, _) => {
+            let parallel = findings.parallelism.as_ref().and_then(|found| found.reads.value).unwrap_or(8);
+            source.note_assumed(&format!("{parallel} independent units, as that many reads at a time help"));
+            (vec![('c', u64::from(parallel))], "cwdp".to_owned())
+        }
+    };
+    let radix = |letter| levels.iter().find(|level| level.0 == letter).map_or(1, |level| level.1) as u32;
+    let (channels, chips, dies, planes) = (radix('c'), radix('w'), radix('d'), radix('p'));
+    let allocation = match findings.mapping.as_ref().and_then(|mapping| mapping.value) {
+        Some(Mapping::WriteOrder) => source.found("write-order".to_owned(), "write-order mapping".into()),
+        Some(Mapping::Static) => source.found(order, "static mapping".into()),
+        None => source.assumed(order, "static mapping"),
+    };
+
+    let user_pages = findings.subject.capacity.0.div_ceil(u64::from(page_bytes));
+    let onset = findings.collection.as_ref().and_then(|found| found.volume.value);
+    let capacity = findings.subject.capacity.0 as f64;
+    let spare = match onset {
+        // Collection begins when as much as was spare has been written, but for the threshold.
+        Some(volume) => {
+            let spare = volume.0 as f64 / (capacity + volume.0 as f64) + THRESHOLD;
+            source.found(spare.clamp(0.02, 0.5), format!("collection after {volume} of random writes"))
+        }
+        None => source.assumed(SPARE, "7 % spare space"),
+    };
+    let all_planes = u64::from(channels) * u64::from(chips) * u64::from(dies) * u64::from(planes);
+    let per_plane = user_pages.div_ceil(all_planes) as f64;
+    // Small devices need small blocks, or there is no block to spare.
+    let mut pages_per_block = PAGES_PER_BLOCK;
+    while pages_per_block > 16 && per_plane * spare / f64::from(pages_per_block) < 8.0 {
+        pages_per_block /= 2;
+    }
+    source.note_assumed(&format!("blocks of {pages_per_block} pages"));
+    let user_blocks = (per_plane / f64::from(pages_per_block)).ceil();
+    let blocks_per_plane = (user_blocks / (1.0 - spare)).ceil().max(user_blocks + 4.0) as u32;
+    let raw = f64::from(blocks_per_plane) * f64::from(pages_per_block);
+    // A little less than it is, so that rounding never loses a page of the host's.
+    let over_provisioning = ((1.0 - per_plane / raw) * 1e6).floor() / 1e6;
+
+    let latency = |values: &[f64]| match values {
+        [one] => PageLatency::Uniform(one.round() as u64),
+        many => PageLatency::PerType(many.iter().map(|value| value.round() as u64).collect()),
+    };
+    let read_ns = match &latencies.read.value {
+        Some(values) => source.found(latency(values), "read times".into()),
+        None => source.assumed(
+            PageLatency::Uniform(latencies.block_read as u64),
+            "all of a read's latency in the array",
+        ),
+    };
+    let program_ns = match &latencies.program.value {
+        Some(values) => source.found(latency(values), "program times".into()),
+        None => {
+            let value = latencies.chunk_write.unwrap_or(10.0 * latencies.block_read);
+            source.assumed(PageLatency::Uniform(value as u64), "program times")
+        }
+    };
+    let transfer_ps_per_byte = match latencies.transfer.value {
+        Some(ps) => source.found(ps.round() as u64, "bus speed".into()),
+        None => source.assumed(2_500, "a bus of 400 MB/s"),
+    };
+    source.note_assumed("erase time, threshold of collection");
+    let blocking = latencies.queues_inside.value == Some(false);
+    let mut profile = Profile {
+        name: name.to_owned(),
+        description: format!(
+            "probed: {} ({}, {})",
+            findings.subject.target, findings.subject.kind, findings.subject.capacity
+        ),
+        source: String::new(),
+        geometry: Geometry {
+            channels,
+            chips_per_channel: chips,
+            dies_per_chip: dies,
+            planes_per_die: planes,
+            blocks_per_plane,
+            pages_per_block,
+            page_bytes,
+        },
+        timing: Timing {
+            command_ns: COMMAND_CYCLES as u64,
+            read_ns,
+            program_ns,
+            erase_ns: 2_500_000,
+            transfer_ps_per_byte,
+            whole_page_reads: latencies.whole_chunks.value == Some(true),
+            variation: 0.0,
+        },
+        advanced_commands: AdvancedCommands { die_interleave: dies > 1, ..AdvancedCommands::NONE },
+        translation: Translation {
+            over_provisioning,
+            allocation,
+            wear_levelling: "dynamic".into(),
+            read_modify_write: true,
+        },
+        collection: Collection {
+            scheme: "traditional".into(),
+            victims: "greedy".into(),
+            threshold: THRESHOLD,
+            floor: THRESHOLD / 2.0,
+            ahead: THRESHOLD + 0.01,
+            hot_cold_separation: false,
+            streams: StreamRule::All,
+            buffer_pages: 128,
+            buffer_read_ns: 50,
+            replica_pages: 4096,
+            suspend_ns: 20_000,
+        },
+        interface: Interface {
+            command_queue: if blocking { "blocking".into() } else { "ncq:32".into() },
+            flash_scheduler: "fcfs".into(),
+        },
+        link: None,
+        processor: None,
+        regions: None,
+        write_buffer: None,
+        read_ahead: None,
+    };
+    if !blocking {
+        controller(&mut profile, findings, &mut source);
+    }
+    profile.source = source.text(findings);
+    profile.check().map_err(|(key, problem)| format!("{key}: {problem}"))?;
+    Ok(profile)
+}
+
+/// Share of free pages at which a plane is collected, assumed.
+const THRESHOLD: f64 = 0.02;
+
+/// Enters what the controller does.
+fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
+    let Some(latencies) = &findings.latencies else { return };
+    let command = latencies.command.value.unwrap_or(0.0);
+    // What two commands need one after the other is part of what each spends outside the flash.
+    let command = command.min(latencies.overhead.max(latencies.command.value.unwrap_or(0.0)));
+    if command > 0.0 {
+        source.note_found(format!("a command every {:.1} us at best", command / 1e3));
+        profile.processor = Some(Processor { command_ns: command.round() as u64, ..Processor::default() });
+    }
+    let rest = (latencies.overhead - command).max(0.0);
+    if let Some(rate) = latencies.link.value {
+        source.note_found(format!("a link of {rate:.0} MB/s"));
+    }
+    if latencies.link.value.is_some() || rest > 0.0 {
+        profile.link = Some(Link {
+            mb_per_s: latencies.link.value.map_or(1_000_000, |rate| rate.round().clamp(1.0, 1e6) as u32),
+            latency_ns: rest.round() as u64,
+            ..Link::default()
+        });
+    }
+    let page = u64::from(profile.geometry.page_bytes);
+    let planes = profile.geometry.planes();
+    if let Some(buffer) = findings.write_buffer.as_ref().filter(|buffer| buffer.present.value == Some(true)) {
+        let bytes = match buffer.size.value {
+            Some(size) => source.found(size.0, format!("a write buffer of {size}")),
+            None => source.assumed(BUFFER, "a write buffer of 16 MiB"),
+        };
+        let kept = buffer.kept.value.unwrap_or(0.0);
+        profile.write_buffer = Some(WriteBuffer {
+            pages: (bytes / page).clamp(1, 1 << 22) as u32,
+            watermark: (kept * 1000.0).round().clamp(0.0, 990.0) / 1000.0,
+            run_pages: 1,
+            entry_order: true,
+            in_flight_pages: 2 * planes,
+        });
+    }
+    if let Some(ahead) = findings.read_ahead.as_ref().filter(|ahead| ahead.present.value == Some(true)) {
+        let window = ahead.window.value.map_or(32, |size| (size.0 / page).clamp(1, 1 << 16) as u32);
+        let streams = ahead.streams.value.unwrap_or(1);
+        source.note_found(format!("read-ahead of {window} pages for {streams} stream(s)"));
+        profile.read_ahead = Some(ReadAhead {
+            streams,
+            trigger: ahead.trigger.value.unwrap_or(2).max(2),
+            window_pages: window,
+            run_pages: (window / 4).max(1),
+            buffer_pages: window.saturating_mul(streams.max(2)),
+            dropped_by_writes: false,
+        });
+    }
+    let region = findings.regions.as_ref().and_then(|regions| regions.size.value);
+    if let Some(region) = region {
+        source.note_found(format!("regions of {region}, one operation at a time in each"));
+        profile.regions = Some(Regions { mib: (region.0 >> 20).max(1) as u32, operations: 1 });
+    }
+}
+
+/// The levels of striping, fastest first: digits that make units are channels and what is below or above them, others planes.
+fn levels(unit: Relation, domain: Option<(u64, u64)>) -> Vec<Level> {
+    let mut levels: Vec<Level> = Vec::new();
+    let mut stride = 1;
+    // Letters for units inside a domain, and for what makes none.
+    let mut inside = ['w', 'd'].into_iter();
+    let mut neither = ['p'].into_iter();
+    for (radix, makes_units) in
+        [(unit.skipped, false), (unit.inner, true), (unit.gap, false), (unit.outer, true)]
+    {
+        let end = stride * radix;
+        match domain {
+            Some((at, degree)) if makes_units && at >= stride && at < end => {
+                for (letter, radix) in [('w', at / stride), ('c', degree), ('d', end / at / degree)] {
+                    let letter = if letter == 'c' {
+                        'c'
+                    } else if radix > 1 {
+                        inside.next().unwrap_or('w')
+                    } else {
+                        letter
+                    };
+                    levels.push((letter, radix));
+                }
+            }
+            None if makes_units && !levels.iter().any(|level| level.0 == 'c') => levels.push(('c', radix)),
+            _ if radix > 1 && makes_units => levels.push((inside.next().unwrap_or('w'), radix)),
+            _ if radix > 1 => levels.push((neither.next().unwrap_or('d'), radix)),
+            _ => {}
+        }
+        stride = end;
+    }
+    levels.retain(|level| level.1 > 1 || level.0 == 'c');
+    levels
+}
+
+/// The name of the allocation order: the levels found, then those of which there is one.
+fn order(levels: &[Level]) -> String {
+    let mut order: String = levels.iter().map(|level| level.0).collect();
+    for letter in ['c', 'w', 'd', 'p'] {
+        if !order.contains(letter) {
+            order.push(letter);
+        }
+    }
+    order
+}
+
+/// What the profile's source says: what was found, and what had to be assumed.
+#[derive(Default)]
+struct Source {
+    found: Vec<String>,
+    assumed: Vec<String>,
+}
+
+impl Source {
+    fn found<T>(&mut self, value: T, what: String) -> T {
+        self.found.push(what);
+        value
+    }
+
+    fn assumed<T>(&mut self, value: T, what: &str) -> T {
+        self.assumed.push(what.to_owned());
+        value
+    }
+
+    fn note_found(&mut self, what: String) {
+        self.found.push(what);
+    }
+
+    fn note_assumed(&mut self, what: &str) {
+        self.assumed.push(what.to_owned());
+    }
+
+    fn text(&self, findings: &Findings) -> String {
+        let mut text = String::new();
+        let _ =
+            writeln!(text, "Probed from outside: {} ({}).", findings.subject.target, findings.subject.engine);
+        let _ = writeln!(text, "Found: {}.", self.found.join("; "));
+        let _ = writeln!(text, "Assumed: {}.", self.assumed.join("; "));
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_have_the_order_in_which_chunks_visit_them() {
+        let cases = [
+            ((1, 20, 1, 1), Some((1, 10)), "cwdp", vec![('c', 10), ('w', 2)]),
+            ((1, 12, 1, 1), Some((3, 4)), "wcdp", vec![('w', 3), ('c', 4)]),
+            ((2, 12, 1, 1), Some((2, 4)), "pcwd", vec![('p', 2), ('c', 4), ('w', 3)]),
+            ((1, 8, 4, 2), Some((1, 8)), "cpwd", vec![('c', 8), ('p', 4), ('w', 2)]),
+            ((1, 2, 4, 15), Some((8, 15)), "wpcd", vec![('w', 2), ('p', 4), ('c', 15)]),
+            ((1, 24, 1, 1), Some((2, 4)), "wcdp", vec![('w', 2), ('c', 4), ('d', 3)]),
+            ((1, 7, 1, 1), None, "cwdp", vec![('c', 7)]),
+        ];
+        for ((skipped, inner, gap, outer), domain, name, expected) in cases {
+            let found = levels(Relation { skipped, inner, gap, outer }, domain);
+            assert_eq!((order(&found).as_str(), &found), (name, &expected));
+        }
+    }
+}
