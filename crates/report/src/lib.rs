@@ -17,6 +17,7 @@ pub mod json;
 pub mod names;
 pub mod outside;
 pub mod plot;
+pub mod probe;
 pub mod single;
 pub mod summary;
 pub mod sweep;

@@ -2,12 +2,14 @@
 
 mod bench;
 mod drive;
+mod probe;
 mod replay;
 mod simulate;
 mod trace;
 
 pub use bench::BenchArguments;
 pub use drive::DriveArguments;
+pub use probe::ProbeArguments;
 pub use replay::ReplayArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
@@ -51,6 +53,8 @@ pub enum Command {
     Bench(BenchArguments),
     /// Replay a trace on a simulated or a real device, at the recorded times or as fast as it goes
     Replay(ReplayArguments),
+    /// Find out what is inside a drive, simulated or real, by measuring it from outside
+    Probe(ProbeArguments),
     /// Look at, convert, cut, stretch and make traces
     #[command(subcommand)]
     Trace(TraceCommand),

@@ -8,6 +8,7 @@ pub mod device;
 mod experiment;
 pub mod man;
 mod measured;
+pub mod probe;
 pub mod replay;
 pub mod run;
 pub mod scheduler;

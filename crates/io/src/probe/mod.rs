@@ -7,6 +7,7 @@ pub mod chunk;
 pub mod collection;
 pub mod domains;
 mod error;
+pub mod file;
 pub mod finding;
 mod findings;
 pub mod instrument;
@@ -24,8 +25,9 @@ pub mod statistics;
 pub mod write_buffer;
 
 pub use error::ProbeError;
+pub use file::ProbeFile;
 pub use finding::{Curve, Finding};
 pub use findings::{FORMAT, Findings, Stage, Subject};
 pub use instrument::{Area, Instrument};
 pub use profile::profile;
-pub use stages::{Options, STAGES, options_for, run};
+pub use stages::{Entry, LEAST_AREA, Options, STAGES, options_for, run, subject, wanted};

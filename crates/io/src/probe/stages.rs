@@ -150,8 +150,9 @@ pub fn run<E: From<ProbeError>>(
     }
     let writes = target.info().writable;
     for (number, entry) in STAGES.iter().enumerate() {
-        let is_wanted = (writes || !entry.writes) && (entry.quick || !options.quick);
-        if !is_wanted || findings.stages.iter().any(|stage| stage.name == entry.name) {
+        if !wanted(entry, writes, options.quick)
+            || findings.stages.iter().any(|stage| stage.name == entry.name)
+        {
             continue;
         }
         before(entry);
@@ -168,7 +169,16 @@ pub fn run<E: From<ProbeError>>(
     Ok(())
 }
 
-fn subject(target: &dyn Target, options: &Options) -> Result<Subject, ProbeError> {
+/// Whether a probe has this stage: one that may write or may not, a short one or a full one.
+pub fn wanted(entry: &Entry, writes: bool, quick: bool) -> bool {
+    (writes || !entry.writes) && (entry.quick || !quick)
+}
+
+/// What is probed, and how, as its file says it.
+///
+/// # Errors
+/// Options that the target does not allow.
+pub fn subject(target: &dyn Target, options: &Options) -> Result<Subject, ProbeError> {
     const MIB: u64 = 1 << 20;
     let info = target.info();
     let error = |key, found: Bytes, allowed: String| {

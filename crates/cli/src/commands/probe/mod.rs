@@ -1,0 +1,279 @@
+//! `planewise probe`: what is inside a drive, found from outside.
+
+mod journal;
+
+use crate::arguments::ProbeArguments;
+use crate::failure::{Failure, Kind};
+use crate::output;
+use crate::plan;
+use crate::target::{self, Wanted};
+use journal::{Before, Journal, Wish};
+use planewise_io::probe::file::{ProbeFile, Simulated, Status};
+use planewise_io::probe::{self, Findings, Options, ProbeError, STAGES, Subject};
+use planewise_io::{Target, TargetKind};
+use planewise_model::Bytes;
+use planewise_sim::Condition;
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+
+/// Longest operation that a probe issues.
+const LONGEST: Bytes = Bytes(1 << 20);
+
+/// Runs the command.
+///
+/// # Errors
+/// A target or an option that cannot be used, a directory that cannot, a target that fails, Ctrl-C.
+pub fn execute(arguments: &ProbeArguments, stop: &AtomicBool) -> Result<(), Failure> {
+    let (mut target, simulated) = open(arguments)?;
+    let options = options(arguments, &*target);
+    let subject = probe::subject(&*target, &options)?;
+    let new = ProbeFile {
+        format: probe::FORMAT,
+        generator: format!("planewise {}", env!("CARGO_PKG_VERSION")),
+        status: Status::UnderWay,
+        problem: String::new(),
+        simulated,
+        command: command(arguments),
+        findings: Findings { format: probe::FORMAT, subject, ..Findings::default() },
+    };
+    let place = arguments.out.clone().unwrap_or_else(|| default_place(&new));
+    let wish = Wish { named: arguments.out.is_some(), force: arguments.force };
+    let (mut journal, before) = Journal::open(&place, new, wish)?;
+    say_before(&before, &journal, arguments.quiet);
+    let ended = measure(&mut *target, &options, &mut journal, before, stop, arguments.quiet);
+    finish(ended, &mut journal, arguments)
+}
+
+fn open(arguments: &ProbeArguments) -> Result<(Box<dyn Target>, Option<Simulated>), Failure> {
+    let profile = target::simulated(&arguments.target)?;
+    if let (None, Some(condition)) = (profile, arguments.condition) {
+        return Err(Failure::usage(format!(
+            "--condition: found {condition}; allowed: only with sim:PROFILE, {} is in the condition it is in",
+            arguments.target
+        )));
+    }
+    let condition = arguments.condition.unwrap_or(Condition::Filled);
+    let simulated = profile
+        .map(|name| {
+            let profile = plan::profile(name)?.to_toml();
+            Ok::<_, Failure>(Simulated { profile, condition: condition.to_string() })
+        })
+        .transpose()?;
+    let wanted = Wanted {
+        writes: profile.is_some() || arguments.drive.destroy_data.is_some(),
+        depth: arguments.depth.unwrap_or(if profile.is_some() { 64 } else { 32 }),
+        longest: LONGEST,
+        condition,
+        seed: arguments.seed,
+    };
+    Ok((target::open(&arguments.target, &arguments.drive, wanted, arguments.quiet)?, simulated))
+}
+
+fn options(arguments: &ProbeArguments, target: &dyn Target) -> Options {
+    let usual = probe::options_for(target, arguments.quick);
+    let start = arguments.start.unwrap_or(usual.start);
+    let room = Bytes(target.info().capacity.0.saturating_sub(start.0) >> 20 << 20);
+    let area = arguments.area.unwrap_or(usual.area.min(room));
+    Options { quick: arguments.quick, start, area, seed: arguments.seed }
+}
+
+/// The command line that measures the same.
+fn command(arguments: &ProbeArguments) -> String {
+    let mut words = vec!["planewise probe".to_owned(), quoted(&arguments.target)];
+    if arguments.quick {
+        words.push("--quick".to_owned());
+    }
+    let mut add = |option: &str, value: Option<String>| {
+        words.extend(value.map(|value| format!("--{option} {}", quoted(&value))));
+    };
+    add("area", arguments.area.map(|bytes| bytes.0.to_string()));
+    add("start", arguments.start.map(|bytes| bytes.0.to_string()));
+    add("depth", arguments.depth.map(|depth| depth.to_string()));
+    let is_usual = arguments.seed == planewise_model::rng::DEFAULT_SEED;
+    add("seed", (!is_usual).then(|| arguments.seed.to_string()));
+    add("condition", arguments.condition.map(|condition| condition.to_string()));
+    add("destroy-data", arguments.drive.destroy_data.clone());
+    words.join(" ")
+}
+
+/// The word as a POSIX shell must see it.
+fn quoted(word: &str) -> String {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
+    if !word.is_empty() && word.chars().all(is_safe) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+/// A place whose name follows from what is probed and how, so that the same command finds its own place again.
+fn default_place(file: &ProbeFile) -> PathBuf {
+    let identity = format!("{:?} {:?}", file.findings.subject, file.simulated);
+    let hash = blake3::hash(identity.as_bytes()).to_hex();
+    let name = &file.findings.subject.target;
+    let name = Path::new(name).file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned());
+    let is_plain = |c: char| c.is_alphanumeric() || "_.+-".contains(c);
+    let name: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(64).collect();
+    Path::new("planewise-out").join(format!("probe-{name}-{}", &hash.as_str()[..8]))
+}
+
+fn say_before(before: &Before, journal: &Journal, quiet: bool) {
+    if quiet {
+        return;
+    }
+    let place = journal.directory().display();
+    match before {
+        Before::Nothing => {}
+        Before::Finished => eprintln!("note: {place}: replaces the earlier probe"),
+        Before::Unfinished(file) => match file.findings.stages.last() {
+            None => eprintln!("note: {place}: continues a probe that had no stage done"),
+            Some(stage) if file.simulated.is_some() => eprintln!(
+                "note: {place}: continues after stage {}; a simulated device begins anew each time, so the stages before it are run again and must find the same",
+                stage.name
+            ),
+            Some(stage) => eprintln!("note: {place}: continues after stage {}", stage.name),
+        },
+    }
+}
+
+/// Why a probe ended early.
+enum End {
+    Probe(ProbeError),
+    Failure(Failure),
+}
+
+impl From<ProbeError> for End {
+    fn from(error: ProbeError) -> End {
+        End::Probe(error)
+    }
+}
+
+fn measure(
+    target: &mut dyn Target,
+    options: &Options,
+    journal: &mut Journal,
+    before: Before,
+    stop: &AtomicBool,
+    quiet: bool,
+) -> Result<(), End> {
+    let is_simulated = target.info().kind == TargetKind::Simulated;
+    let earlier = match before {
+        Before::Unfinished(file) => file.findings,
+        _ => Findings::default(),
+    };
+    let Subject { writes, quick, .. } = journal.kept().findings.subject;
+    let all = STAGES.iter().filter(|entry| probe::wanted(entry, writes, quick)).count();
+    let done = Cell::new(if is_simulated { 0 } else { earlier.stages.len() });
+    // Nothing of a simulated device outlives the program: it has to go through the earlier stages again.
+    let mut findings = if is_simulated { Findings::default() } else { earlier.clone() };
+    let mut open_line = OpenLine { quiet, is_open: Cell::new(false) };
+    let line = &mut open_line;
+    let lines = &*line;
+    probe::run::<End>(
+        target,
+        options,
+        &mut findings,
+        stop,
+        |entry| lines.begin(&format!("stage {} of {all}, {}: {}", done.get() + 1, entry.name, entry.what)),
+        |findings| {
+            done.set(findings.stages.len());
+            let seconds = findings.stages.last().map_or(0.0, |stage| stage.seconds);
+            lines.end(&format!("{seconds:.2} s"));
+            if is_simulated && findings.stages.len() <= earlier.stages.len() {
+                return check_again(findings, &earlier);
+            }
+            journal.keep(findings).map_err(End::Failure)
+        },
+    )
+}
+
+/// A line of progress that is open while its stage goes on.
+struct OpenLine {
+    quiet: bool,
+    is_open: Cell<bool>,
+}
+
+impl OpenLine {
+    fn begin(&self, text: &str) {
+        if !self.quiet {
+            eprint!("{text} … ");
+            self.is_open.set(true);
+        }
+    }
+
+    fn end(&self, text: &str) {
+        if self.is_open.replace(false) {
+            eprintln!("{text}");
+        }
+    }
+}
+
+impl Drop for OpenLine {
+    fn drop(&mut self) {
+        self.end("not finished");
+    }
+}
+
+/// Whether the stages of a simulated device that were run again found what they had found.
+fn check_again(findings: &Findings, earlier: &Findings) -> Result<(), End> {
+    let again = findings.stages.len();
+    let is_same = findings.stages[..] == earlier.stages[..again]
+        && (again < earlier.stages.len() || findings == earlier);
+    if is_same {
+        return Ok(());
+    }
+    let stage = findings.stages.last().map_or("", |stage| &stage.name);
+    Err(End::Failure(Failure::usage(format!(
+        "probe.json: stage {stage} finds something else than what is there: it was measured by another version of the program, or altered; begin anew with --force"
+    ))))
+}
+
+fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArguments) -> Result<(), Failure> {
+    let place = journal.directory().to_owned();
+    let failure = match ended {
+        Ok(()) => {
+            journal.end(Status::Complete, String::new())?;
+            None
+        }
+        Err(End::Failure(failure)) => return Err(failure),
+        Err(End::Probe(ProbeError::Interrupted)) => {
+            journal.end(Status::Interrupted, String::new())?;
+            let done = journal.kept().findings.stages.len();
+            Some(Failure::interrupted(format!(
+                "interrupted: {done} stages are done and kept in {}; the same command continues",
+                place.display()
+            )))
+        }
+        Err(End::Probe(error @ ProbeError::Option { .. })) => return Err(error.into()),
+        Err(End::Probe(error @ ProbeError::Target(_))) => {
+            journal.end(Status::Failed, error.to_string())?;
+            let failure = Failure::from(error);
+            Some(Failure::new(
+                failure.kind,
+                format!(
+                    "{failure}; what was found before is kept in {} and marked as failed, without a profile; the same command continues",
+                    place.display()
+                ),
+            ))
+        }
+    };
+    if arguments.json {
+        output::print(&journal.kept().to_json())?;
+    } else {
+        output::print(&planewise_report::probe::text(journal.kept(), output::style()))?;
+    }
+    failure.map_or(Ok(()), Err)
+}
+
+impl From<ProbeError> for Failure {
+    fn from(error: ProbeError) -> Failure {
+        match error {
+            ProbeError::Target(error) => error.into(),
+            ProbeError::Option { key, found, allowed } => {
+                Failure::usage(format!("--{key}: found {found}; allowed: {allowed}"))
+            }
+            ProbeError::Interrupted => Failure::new(Kind::Interrupted, error),
+        }
+    }
+}

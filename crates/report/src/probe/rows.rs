@@ -1,0 +1,224 @@
+//! What a probe found, property by property, in the words of terminal and page.
+
+use crate::format::{self, ABSENT};
+use planewise_io::probe::mapping::Mapping;
+use planewise_io::probe::{Finding, Findings, STAGES, Subject, wanted};
+use planewise_model::Bytes;
+
+/// A group of properties.
+pub(crate) struct Group {
+    pub(crate) title: &'static str,
+    pub(crate) rows: Vec<Row>,
+}
+
+/// One property.
+pub(crate) struct Row {
+    pub(crate) name: &'static str,
+    /// None: undetermined.
+    pub(crate) value: Option<String>,
+    /// None: a plain measurement, no verdict.
+    pub(crate) confidence: Option<f64>,
+    pub(crate) statistic: String,
+    pub(crate) reason: String,
+}
+
+impl Row {
+    fn of<T>(name: &'static str, finding: &Finding<T>, value: impl Fn(&T) -> String) -> Row {
+        Row {
+            name,
+            value: finding.value.as_ref().map(value),
+            confidence: finding.value.is_some().then_some(finding.confidence),
+            statistic: finding.statistic.clone(),
+            reason: finding.reason.clone(),
+        }
+    }
+
+    fn plain(name: &'static str, value: String, reason: &str) -> Row {
+        let (statistic, reason) = (String::new(), reason.to_owned());
+        Row { name, value: Some(value), confidence: None, statistic, reason }
+    }
+
+    /// Its confidence as text.
+    pub(crate) fn sure(&self) -> String {
+        match self.confidence {
+            None => ABSENT.to_owned(),
+            Some(sure) if sure > 0.9999 => ">99.9%".to_owned(),
+            Some(sure) => format::percent(sure),
+        }
+    }
+
+    /// What stands behind it in a few words: the statistic, or why nothing was concluded.
+    pub(crate) fn behind(&self) -> &str {
+        if self.value.is_none() || self.statistic.is_empty() { &self.reason } else { &self.statistic }
+    }
+}
+
+/// Everything found, group by group; groups without findings are left out.
+pub(crate) fn groups(findings: &Findings) -> Vec<Group> {
+    let all = [
+        ("Inside", inside(findings)),
+        ("Times", times(findings)),
+        ("Operations at a time", parallelism(findings)),
+        ("Buffers", buffers(findings)),
+        ("Regions and batches", regions(findings)),
+        ("Garbage collection", collection(findings)),
+    ];
+    all.into_iter().filter(|(_, rows)| !rows.is_empty()).map(|(title, rows)| Group { title, rows }).collect()
+}
+
+fn number(value: &u64) -> String {
+    value.to_string()
+}
+
+fn yes(value: &bool) -> String {
+    if *value { "yes" } else { "no" }.to_owned()
+}
+
+/// Bytes as people write them: `4 KiB`, `1.5 MiB`.
+pub(crate) fn size(bytes: Bytes) -> String {
+    bytes.to_string().replace(".0 ", " ")
+}
+
+fn inside(findings: &Findings) -> Vec<Row> {
+    let mut rows = Vec::new();
+    rows.extend(findings.chunk.as_ref().map(|found| Row::of("chunk size", found, |bytes| size(*bytes))));
+    if let Some(domains) = &findings.domains {
+        rows.push(Row::of("interleaving degree (domains)", &domains.degree, number));
+        rows.push(Row::of("sub-domains of a domain", &domains.sub_domains, number));
+        rows.push(Row::of("units", &domains.units, number));
+    }
+    rows.extend(
+        findings
+            .mapping
+            .as_ref()
+            .map(|found| Row::of("mapping policy", found, |m: &Mapping| m.name().into())),
+    );
+    rows
+}
+
+/// A bus or link: both how it is specified and what it costs.
+fn per_byte(ps: f64) -> String {
+    if ps <= 0.0 {
+        return "nothing to be seen".to_owned();
+    }
+    format!("{} ({} ns a byte)", format::bandwidth(1e12 / ps), format::three_digits(ps / 1e3))
+}
+
+fn times(findings: &Findings) -> Vec<Row> {
+    let Some(of) = &findings.latencies else { return Vec::new() };
+    let time = |ns: &f64| format::time(*ns);
+    let list = |times: &Vec<f64>| times.iter().map(|ns| format::time(*ns)).collect::<Vec<_>>().join(" / ");
+    let median = "median on an idle device";
+    let mut rows = vec![
+        Row::plain("read of a block", format::time(of.block_read), median),
+        Row::plain("read of a chunk", format::time(of.chunk_read), median),
+    ];
+    rows.extend(of.chunk_write.map(|ns| Row::plain("write of a chunk", format::time(ns), median)));
+    rows.push(Row::of("array read, by page type", &of.read, list));
+    rows.push(Row::of("array program, by page type", &of.program, list));
+    rows.push(Row::of("bus of a domain", &of.transfer, |ps| per_byte(*ps)));
+    rows.push(Row::of("whole chunks over the bus", &of.whole_chunks, yes));
+    rows.push(Row::of("unit held by the read of a block", &of.unit_hold, time));
+    rows.push(Row::of("distance of commands", &of.command, time));
+    rows.push(Row::plain(
+        "controller and host",
+        format::time(of.overhead),
+        "latency on an idle device that is neither the unit's nor the link's",
+    ));
+    rows.push(Row::of("link to the host", &of.link, |rate| format::bandwidth(rate * 1e6)));
+    rows
+}
+
+fn parallelism(findings: &Findings) -> Vec<Row> {
+    let Some(of) = &findings.parallelism else { return Vec::new() };
+    let number = |value: &u32| value.to_string();
+    let mut rows = vec![Row::of("reads that help", &of.reads, number)];
+    if findings.subject.writes {
+        rows.push(Row::of("writes that help", &of.writes, number));
+    }
+    rows
+}
+
+fn buffers(findings: &Findings) -> Vec<Row> {
+    let mut rows = Vec::new();
+    if let Some(of) = &findings.read_ahead {
+        rows.push(Row::of("read-ahead", &of.present, yes));
+        if of.present.value == Some(true) {
+            rows.push(Row::of("… begins after", &of.trigger, |reads| format!("{reads} reads")));
+            rows.push(Row::of("… reaches", &of.window, |bytes| size(*bytes)));
+            rows.push(Row::of("… streams", &of.streams, |streams| streams.to_string()));
+        }
+    }
+    if let Some(of) = &findings.write_buffer {
+        rows.push(Row::of("write buffer", &of.present, yes));
+        if of.present.value == Some(true) {
+            rows.push(Row::of("… size", &of.size, |bytes| size(*bytes)));
+            rows.push(Row::of("… kept when idle", &of.kept, |share| format::percent(*share)));
+        }
+    }
+    rows
+}
+
+fn regions(findings: &Findings) -> Vec<Row> {
+    let Some(of) = &findings.regions else { return Vec::new() };
+    let mut rows = vec![Row::of("region", &of.size, |bytes| size(*bytes))];
+    if findings.subject.writes {
+        rows.push(Row::of("batch of one direction", &of.batch, |requests| format!("{requests} requests")));
+    }
+    rows
+}
+
+fn collection(findings: &Findings) -> Vec<Row> {
+    let Some(of) = &findings.collection else { return Vec::new() };
+    let mut rows = vec![Row::of("sets in after", &of.volume, |bytes| size(*bytes))];
+    if of.latency[1] > 0.0 {
+        let [before, after] = of.latency.map(format::time);
+        rows.push(Row::plain("writes before / after", format!("{before} / {after}"), "mean latency"));
+    }
+    rows
+}
+
+/// What schedulers of the project can be told, as options of the command line, each with what it says.
+pub(crate) fn hints(findings: &Findings) -> Vec<(String, String)> {
+    let mut hints = Vec::new();
+    if let Some(units) = findings.domains.as_ref().and_then(|domains| domains.units.value) {
+        let about = "for piq, piq+ and the others that keep conflicts apart: parallel units";
+        hints.push((format!("--units {units}"), about.to_owned()));
+    }
+    if let Some(regions) = &findings.regions {
+        if let Some(region) = regions.size.value {
+            let about = "for pass: reads inside wait for one another";
+            hints.push((format!("--tunable region_size={}", region.0), about.to_owned()));
+        }
+        if let Some(batch) = regions.batch.value {
+            let about = "for pass: the least batch of one direction that does well";
+            hints.push((format!("--tunable pass.batch={batch}"), about.to_owned()));
+        }
+    }
+    hints
+}
+
+/// Why stages are missing, by cause: those that write, those of a full probe, those that it did not come to.
+pub(crate) fn missing(findings: &Findings) -> Vec<(&'static str, Vec<&'static str>)> {
+    let Subject { writes, quick, .. } = findings.subject;
+    let causes: [(&str, fn(bool, bool) -> bool); 3] = [
+        ("not done yet", |writable, in_quick| writable && in_quick),
+        ("only in a full probe, without --quick", |writable, in_quick| writable && !in_quick),
+        ("they write: --destroy-data NAME", |writable, _| !writable),
+    ];
+    let mut missing = Vec::new();
+    for (cause, is_cause) in causes {
+        let names: Vec<&str> = STAGES
+            .iter()
+            .filter(|entry| !findings.stages.iter().any(|stage| stage.name == entry.name))
+            .filter(|entry| is_cause(writes || !entry.writes, wanted(entry, true, quick)))
+            // What filling finds out is nothing.
+            .filter(|entry| entry.name != "fill")
+            .map(|entry| entry.what)
+            .collect();
+        if !names.is_empty() {
+            missing.push((cause, names));
+        }
+    }
+    missing
+}
