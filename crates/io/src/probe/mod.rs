@@ -5,6 +5,7 @@
 
 pub mod chunk;
 pub mod collection;
+pub mod controller;
 pub mod domains;
 mod error;
 pub mod expected;
