@@ -3,6 +3,7 @@
 //! On an idle device all of it adds up. What a unit, a bus or the controller is *held* for shows only when something waits for it: so units
 //! and buses that the earlier stages found are kept busy, and the time between completions is what each operation holds them for.
 
+use super::controller::{self, Turn};
 use super::domains::{Chunks, Domains};
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
@@ -36,6 +37,12 @@ pub struct Latencies {
     pub command: Finding<f64>,
     /// Whether the device takes commands while others wait for their units; without, the first that must wait holds back all.
     pub queues_inside: Finding<bool>,
+    /// What it costs to turn from reads to writes; nothing without a write buffer, where programs hide it.
+    pub turn: Finding<Turn>,
+    /// Least time between two writes of a chunk that the controller takes in; nothing where flash limits them first.
+    pub write_command: Option<f64>,
+    /// By how much the second of two reads of different domains completes later on an idle device.
+    pub behind: f64,
     /// Part of the latency of a block on an idle device that is neither its unit's nor the link's.
     pub overhead: f64,
     /// What the link to the host carries, MB/s; nothing when it does not limit.
@@ -43,9 +50,9 @@ pub struct Latencies {
 }
 
 /// Reads of one kind that are timed.
-const READS: usize = 2048;
+pub(super) const READS: usize = 2048;
 /// Completions of one loop that keeps something busy.
-const KEPT: u64 = 512;
+pub(super) const KEPT: u64 = 512;
 /// Anchors whose unit, or domain, is kept busy, one after another.
 const ANCHORS: usize = 6;
 /// Command and address cycles of any flash: not to be seen from outside, assumed to be the 300 ns that data sheets of today's parts give.
@@ -129,17 +136,15 @@ pub fn find(
     let moved = if whole_chunks.value == Some(true) { bytes(whole) } else { bytes(block) };
     // Bus and link carry the same bytes one after the other: what the bus does not explain is the link.
     let link_per_byte = if whole_chunks.value == Some(true) { per_byte } else { per_byte - bus };
-    let link = link(instrument, chunks, link_per_byte, bus)?;
+    let link = controller::link(instrument, chunks, link_per_byte, bus)?;
     let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
 
-    let queues_inside = queues_inside(instrument, chunks, domains, block_read)?;
-    let command = if queues_inside.value == Some(false) {
-        Finding::undetermined(
-            String::new(),
-            "commands wait for those before them, which hides what the controller needs",
-        )
+    let queues_inside = controller::queues_inside(instrument, chunks, domains, block_read)?;
+    let (command, behind) = if queues_inside.value == Some(false) {
+        let reason = "commands wait for those before them, which hides what the controller needs";
+        (Finding::undetermined(String::new(), reason), 0.0)
     } else {
-        command(instrument, chunks, domains, block_read, unit_hold.value)?
+        controller::command(instrument, chunks, domains, block_read, unit_hold.value)?
     };
     let held = unit_hold.value;
     let overhead = held.map_or(0.0, |held| (block_mean - held - link_block).max(0.0));
@@ -209,6 +214,18 @@ pub fn find(
             _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
         };
     }
+    let turn = match (buffered, chunk_write) {
+        (Some(true), Some(write)) => controller::turn(instrument, chunks, chunk_read, write, command.value)?,
+        _ => Finding::undetermined(String::new(), "programs hide what it costs to turn"),
+    };
+    let write_command = match (buffered, units, program.value.as_deref()) {
+        (Some(true), Some(units), Some(programs)) => {
+            let interval = sustained_writes(instrument, chunks)?;
+            let cycle = Moments::of(programs.iter().copied()).mean() + COMMAND_CYCLES + bytes(whole) * bus;
+            (interval > 1.1 * cycle / units as f64).then_some(interval)
+        }
+        _ => None,
+    };
     let latencies = Latencies {
         block_read,
         chunk_read,
@@ -220,6 +237,9 @@ pub fn find(
         whole_chunks,
         command,
         queues_inside,
+        turn,
+        write_command,
+        behind,
         overhead,
         link,
     };
@@ -297,7 +317,7 @@ fn distribution(times: &[f64]) -> Curve {
 }
 
 /// Chunks that satisfy a condition together with an anchor.
-fn companions(
+pub(super) fn companions(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     most: usize,
@@ -401,145 +421,6 @@ fn shared_bus(
         statistic,
         "one unit a domain: its transfers cannot be told from its array reads",
     ))
-}
-
-/// Least time between two commands: by how much the second of two reads of different domains completes later.
-fn command(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    domains: &Domains,
-    alone: f64,
-    held: Option<f64>,
-) -> Result<Finding<f64>, ProbeError> {
-    let block = instrument.block_sectors();
-    let apart = |one: u64, other: u64| match (domains.domain, domains.unit) {
-        (Some((stride, degree)), _) => one / stride % degree != other / stride % degree,
-        (None, Some(unit)) => !unit.holds(one, other),
-        (None, None) => true,
-    };
-    let mut behind = Vec::new();
-    for _ in 0..READS / 2 {
-        let pair = companions(instrument, chunks, 2, apart);
-        let &[first, second] = pair.as_slice() else { continue };
-        let own = [first, second].map(|place| instrument.single(Operation::read(place, block)));
-        let [own_first, own_second] = own;
-        let difference = own_second?.0 as f64 - own_first?.0 as f64;
-        let ends = instrument
-            .group([(Operation::read(first, block), Ns::ZERO), (Operation::read(second, block), Ns::ZERO)])?;
-        behind.push(ends[1].0 as f64 - ends[0].0 as f64 - difference);
-    }
-    let moments = Moments::of(behind.iter().copied());
-    let value = median(&mut behind).max(0.0);
-    let statistic = format!(
-        "the second of two reads of different domains ends {value:.0} ns after the first, {:.0} ns standard error",
-        moments.error()
-    );
-    // With all units busy, commands may follow one another more slowly than two of them do: more steps of the controller than one.
-    let units = domains.units.value.unwrap_or(1) as f64;
-    let depth = instrument.depth();
-    let loaded = instrument.keep(depth, Ns::MAX, |rng, number| {
-        let start = chunks.at(rng.random_range(0..chunks.count())).0;
-        (number < 8 * KEPT).then(|| Operation::read(start, block))
-    })?;
-    let interval = loaded.second_half_interval();
-    // What the units would do if nothing else limited them: a closed network with so many customers.
-    let customers = f64::from(depth);
-    let by_units = held.unwrap_or(alone) * (units + customers - 1.0) / (units * customers);
-    let statistic = format!(
-        "{statistic}; {depth} at a time complete every {interval:.0} ns, by their units every {by_units:.0} ns"
-    );
-    let is_clear = value > 4.0 * moments.error() && value > 0.002 * alone;
-    if interval > 1.5 * by_units && interval > alone / customers * 1.2 && interval > value {
-        return Ok(Finding::of(
-            interval,
-            0.95,
-            statistic,
-            "reads all over the device complete no faster, and their units could",
-        ));
-    }
-    let reason = "commands that share nothing else follow one another at this distance";
-    Ok(if is_clear {
-        Finding::of(value, 0.99, statistic, reason)
-    } else {
-        Finding::of(0.0, 0.9, statistic, "no distance between commands can be seen")
-    })
-}
-
-/// Whether a command that needs an idle unit waits for one before it that needs a busy unit.
-fn queues_inside(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    domains: &Domains,
-    alone: f64,
-) -> Result<Finding<bool>, ProbeError> {
-    let Some(unit) = domains.unit else {
-        return Ok(Finding::undetermined(
-            String::new(),
-            "units are not known, so that none can be kept busy",
-        ));
-    };
-    let block = instrument.block_sectors();
-    let (mut held_back, mut free) = (Moments::default(), Moments::default());
-    for _ in 0..128 {
-        let same = companions(instrument, chunks, 2, |one, other| unit.holds(one, other));
-        let &[first, second] = same.as_slice() else { continue };
-        let number = first.0 / chunks.sectors;
-        let other = (0..256).find_map(|_| {
-            let (start, of) = chunks.at(instrument.rng.random_range(0..chunks.count()));
-            let apart = match domains.domain {
-                Some((stride, degree)) => of / stride % degree != number / stride % degree,
-                None => !unit.holds(number, of),
-            };
-            apart.then_some(start)
-        });
-        let Some(other) = other else { continue };
-        let read = |place| Operation::read(place, block);
-        let ends =
-            instrument.group([(read(first), Ns::ZERO), (read(second), Ns::ZERO), (read(other), Ns::ZERO)])?;
-        held_back.add(ends[2].0 as f64);
-        let ends =
-            instrument.group([(read(first), Ns::ZERO), (read(other), Ns::ZERO), (read(second), Ns::ZERO)])?;
-        free.add(ends[1].0 as f64);
-    }
-    let waits = held_back.mean() - free.mean();
-    let statistic = format!(
-        "behind two reads of one unit, a read of another takes {:.1} us longer than behind one, of {:.1} us",
-        waits / 1e3,
-        alone / 1e3
-    );
-    Ok(match waits / alone {
-        share if share > 0.5 => {
-            Finding::of(false, 0.99, statistic, "it waits for them: commands are taken in order")
-        }
-        share if share < 0.3 => Finding::of(true, 0.99, statistic, "it overtakes them"),
-        _ => Finding::undetermined(statistic, "it waits longer, but not as long as for a unit"),
-    })
-}
-
-/// What the link carries: from what a longer read costs beyond the bus, and no more than what large reads get through.
-fn link(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    per_byte: f64,
-    bus: f64,
-) -> Result<Finding<f64>, ProbeError> {
-    let large = (256 << 10) / SECTOR_BYTES;
-    let sectors = large.min(instrument.target().info().longest.0 / SECTOR_BYTES).min(chunks.area.sectors);
-    let area = chunks.area;
-    let depth = instrument.depth().min(32);
-    let measured = instrument.keep(depth, Ns::MAX, |rng, number| {
-        (number < KEPT).then(|| Operation::read(area.random_piece(sectors, rng), sectors as u32))
-    })?;
-    let most = measured.bandwidth() / 1e6;
-    let statistic = format!(
-        "a byte more costs {:.2} ns beyond the bus ({bus:.2} ns); large random reads get {most:.0} MB/s",
-        per_byte.max(0.0)
-    );
-    if per_byte > 0.03 * bus && per_byte > 0.02 {
-        let rate = 1e3 / per_byte;
-        return Ok(Finding::of(rate, 0.95, statistic, "bus and link carry a read one after the other"));
-    }
-    Ok(Finding::undetermined(statistic, "nothing beyond the bus is seen to take time for each byte"))
 }
 
 /// How long reads wait behind a program that a write just started from the buffer: kinds of delays, and the statistic; none when too few

@@ -3,6 +3,7 @@
 //! What was found is entered; what was not is assumed, and the profile's `source` says which is which. A profile of a device whose units
 //! could not be told apart still has the throughput that was measured, as that many independent units.
 
+use super::controller::Turn;
 use super::findings::Findings;
 use super::latency::COMMAND_CYCLES;
 use super::mapping::Mapping;
@@ -181,18 +182,38 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
 
 /// Share of free pages at which a plane is collected, assumed.
 const THRESHOLD: f64 = 0.02;
+/// Pages that are written back together, assumed.
+const RUN: u32 = 8;
 
 /// Enters what the controller does.
 fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
     let Some(latencies) = &findings.latencies else { return };
-    let command = latencies.command.value.unwrap_or(0.0);
-    // What two commands need one after the other is part of what each spends outside the flash.
-    let command = command.min(latencies.overhead.max(latencies.command.value.unwrap_or(0.0)));
-    if command > 0.0 {
-        source.note_found(format!("a command every {:.1} us at best", command / 1e3));
-        profile.processor = Some(Processor { command_ns: command.round() as u64, ..Processor::default() });
+    let interval = latencies.command.value.unwrap_or(0.0);
+    if interval > 0.0 {
+        // Two reads on an idle device are as far apart as the last step of each takes; under load, so are all steps together.
+        let operation = latencies.behind.min(interval);
+        let command = interval - operation;
+        // What a page written back costs where runs of them share the work of an operation.
+        let run_page = latencies.write_command.map_or(operation, |write| {
+            let share = operation / f64::from(RUN);
+            ((write - command - share).max(0.0) * f64::from(RUN) / f64::from(RUN - 1)).min(operation)
+        });
+        source.note_found(format!("a command every {:.1} us at best", interval / 1e3));
+        profile.processor = Some(Processor {
+            command_ns: command.round() as u64,
+            operation_ns: operation.round() as u64,
+            run_page_ns: run_page.round() as u64,
+            ..Processor::default()
+        });
     }
-    let rest = (latencies.overhead - command).max(0.0);
+    if let (Some(turn), Some(processor)) = (latencies.turn.value, &mut profile.processor) {
+        match turn {
+            Turn::Costs(costs) => processor.turn_ns = costs.round() as u64,
+            Turn::Drains => processor.drains_to_turn = true,
+        }
+        source.note_found("what it costs to turn from reads to writes".into());
+    }
+    let rest = (latencies.overhead - interval).max(0.0);
     if let Some(rate) = latencies.link.value {
         source.note_found(format!("a link of {rate:.0} MB/s"));
     }
@@ -214,7 +235,7 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
         profile.write_buffer = Some(WriteBuffer {
             pages: (bytes / page).clamp(1, 1 << 22) as u32,
             watermark: (kept * 1000.0).round().clamp(0.0, 990.0) / 1000.0,
-            run_pages: 1,
+            run_pages: RUN,
             entry_order: true,
             in_flight_pages: 2 * planes,
         });

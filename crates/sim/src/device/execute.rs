@@ -556,7 +556,7 @@ impl Device {
 
     /// Takes the write that has waited longest, and those that can run with it, out of the line: the first and how many, and which page of
     /// a block they go to.
-    #[inline]
+    #[inline(always)]
     fn gather_writes(&mut self, executor: u32) -> ((u32, u32), u32) {
         let list = &mut self.executors[executor as usize].waiting[Direction::Write.index()];
         let first = list.pop_front(&self.transactions).expect("a write waits");
@@ -573,7 +573,7 @@ impl Device {
     }
 
     /// Gives the pages of a group their places.
-    #[inline]
+    #[inline(always)]
     fn map_writes<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32, first: u32) {
         let mut index = first;
         while index != NIL {
