@@ -94,8 +94,9 @@ pub fn find(
     let units = domains.units.value;
     let unit_hold = hold(instrument, chunks, domains, block)?;
     let chunk_hold = hold(instrument, chunks, domains, whole)?;
+    let held_by_chunk = chunk_hold.map(|held| held.mean());
     let unknown = "units are not known, so that none can be kept busy";
-    let (unit_hold, transfer, whole_chunks, cache_read) = match (unit_hold, chunk_hold) {
+    let (unit_hold, mut transfer, whole_chunks, cache_read) = match (unit_hold, chunk_hold) {
         (Some(blocks), Some(wholes)) => {
             let (short, long) = (blocks.mean(), wholes.mean());
             let error = (blocks.error().powi(2) + wholes.error().powi(2)).sqrt();
@@ -159,11 +160,32 @@ pub fn find(
     let moved = if whole_chunks.value == Some(true) { bytes(whole) } else { bytes(block) };
     // Bus and link carry the same bytes one after the other: what the bus does not explain is the link.
     let link_per_byte = if whole_chunks.value == Some(true) { per_byte } else { per_byte - bus };
-    let link = controller::link(instrument, chunks, link_per_byte, bus)?;
+    // Bytes a second that the flash could give, units and buses together, at most.
+    let flash = match (units, domains.degree.value, held_by_chunk) {
+        (Some(units), Some(degree), Some(held)) if bus > 0.0 => {
+            Some((units as f64 * bytes(whole) / held * 1e3).min(degree as f64 / bus * 1e3))
+        }
+        _ => None,
+    };
+    let link = match (controller::link(instrument, chunks, link_per_byte, bus, flash)?, transfer.value) {
+        (link, Some(_)) => link,
+        (link, None) => Finding::undetermined(
+            link.statistic,
+            "what longer reads cost may be the bus's, which is not known",
+        ),
+    };
+    if cache_read && let (Some(rate), Some(held)) = (link.value, &mut transfer.value) {
+        // The longer read was in the way on the link, too.
+        *held = (*held - 1e6 / rate).max(0.0);
+    }
+    let bus = transfer.value.unwrap_or(0.0) / 1e3;
     let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
 
     let queues_inside = controller::queues_inside(instrument, chunks, domains, block_read)?;
-    let (command, behind) = if queues_inside.value == Some(false) {
+    let (command, behind) = if domains.unit.is_none() {
+        let reason = "units are not known, so that what two commands share is not, either";
+        (Finding::undetermined(String::new(), reason), 0.0)
+    } else if queues_inside.value == Some(false) {
         let reason = "commands wait for those before them, which hides what the controller needs";
         (Finding::undetermined(String::new(), reason), 0.0)
     } else {
@@ -195,7 +217,9 @@ pub fn find(
         chunk_write = Some(median(&mut writes.clone()));
         let not_program = outside.max(0.0) + COMMAND_CYCLES + bytes(whole) * bus;
         program = match (buffered, units) {
-            (Some(false), _) => {
+            // What a write spends outside the array is not known, either.
+            (Some(_), None) => Finding::undetermined(String::new(), unknown),
+            (Some(false), Some(_)) => {
                 let types = page_types(&writes);
                 let values = types.iter().map(|mean| (mean - not_program).max(0.0)).collect();
                 let statistic = format!(
