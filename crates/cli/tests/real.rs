@@ -180,17 +180,15 @@ fn experiments_run_on_files_as_on_simulated_devices() {
     }
 }
 
-/// Sends SIGINT when the results have a place.
-fn interrupt(mut child: Child, place: &Place) -> Child {
+/// Waits until the results have a place and a little was measured.
+fn begun(child: &mut Child, place: &Place) {
     let started = Instant::now();
     while !place.everything().iter().any(|name| name.contains(".partial")) {
         let ended = child.try_wait().unwrap();
         assert!(ended.is_none() && started.elapsed() < Duration::from_secs(60), "never began: {ended:?}");
         std::thread::sleep(Duration::from_millis(10));
     }
-    std::thread::sleep(Duration::from_millis(300));
-    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    child
+    std::thread::sleep(Duration::from_millis(500));
 }
 
 #[test]
@@ -198,8 +196,10 @@ fn ctrl_c_keeps_what_was_measured() {
     let Some(place) = place() else { return };
     let arguments =
         "bench --target drive.bin --rw randread --time_based --runtime 300 --vary bs=4k,8k --out x";
-    let child = place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let output = interrupt(child, &place).wait_with_output().unwrap();
+    let mut child = place.command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    begun(&mut child, &place);
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let all = results(&place, "x");
     assert_eq!((all.status, all.runs.len()), (Status::Interrupted, 1));
@@ -220,8 +220,8 @@ fn a_device_that_fails_in_the_middle_leaves_results_that_say_so() {
     };
     let arguments =
         format!("bench --target {device} --rw randread --iodepth 4 --time_based --runtime 300 --out x");
-    let child = place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1_500));
+    let mut child = place.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    begun(&mut child, &place);
     // What is behind the device ends early now.
     std::fs::OpenOptions::new().write(true).open(&backing).unwrap().set_len(1 << 20).unwrap();
     let output = child.wait_with_output().unwrap();

@@ -79,7 +79,8 @@ pub fn run<O: Observer>(
         due: Vec::new(),
         lateness: Times::new(),
         late_for_room: 0,
-        full_at: None,
+        is_full: false,
+        full_until: Ns::ZERO,
         counters_before: Counters::default(),
     };
     let ended = run.until_its_end(&mut trace, options);
@@ -135,8 +136,10 @@ struct Run<'a, O> {
     due: Vec<Ns>,
     lateness: Times,
     late_for_room: u64,
-    /// When a request last found no room in the queue.
-    full_at: Option<Ns>,
+    /// A request that is due found no room in the queue.
+    is_full: bool,
+    /// When that last ended: what was due before and comes later had to wait for room.
+    full_until: Ns,
     counters_before: Counters,
 }
 
@@ -172,9 +175,12 @@ impl<O: Observer> Run<'_, O> {
     /// Puts in the queue what is due and has room. Returns when there is more to do, but for completions; none when the trace is at
     /// its end.
     fn submit_due(&mut self, trace: &mut Ahead<'_>) -> Result<Option<Ns>, DriverError> {
+        let now = self.front.now();
+        if std::mem::take(&mut self.is_full) {
+            self.full_until = now;
+        }
         loop {
             let Some(request) = trace.peek()? else { return Ok(None) };
-            let now = self.front.now();
             match self.depth {
                 Some(depth) => {
                     if self.front.stack().queue().pending() >= depth || !self.front.has_room() {
@@ -186,16 +192,14 @@ impl<O: Observer> Run<'_, O> {
                 None if !self.front.has_room() => {
                     // What cannot be taken at all will not be taken later either.
                     self.front.check(&request)?;
-                    self.full_at = Some(now);
+                    self.is_full = true;
                     return Ok(Some(Ns::MAX));
                 }
                 None => {
                     self.submit(&request)?;
                     if self.front.stack().submitted() > self.warm_up {
                         self.due.push(request.arrival);
-                        // It was due when there was no room: that is why it is late.
-                        self.late_for_room +=
-                            u64::from(self.full_at.is_some_and(|full| request.arrival <= full));
+                        self.late_for_room += u64::from(request.arrival < self.full_until);
                     }
                 }
             }

@@ -244,6 +244,7 @@ impl<'a> Instrument<'a> {
                     result.operations += 1;
                     result.bytes += u64::from(sectors[one.tag as usize]) * SECTOR_BYTES;
                     result.latencies.push((result.operations, one.latency()));
+                    result.ends.push(one.completed.saturating_sub(began));
                 }
                 if self.target.now() < end && !self.stop.load(Ordering::Relaxed) {
                     let operation = next(&mut self.rng, one.tag / depth);

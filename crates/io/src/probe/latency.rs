@@ -3,6 +3,7 @@
 //! On an idle device all of it adds up. What a unit, a bus or the controller is *held* for shows only when something waits for it: so units
 //! and buses that the earlier stages found are kept busy, and the time between completions is what each operation holds them for.
 
+use super::controller::{self, Turn};
 use super::domains::{Chunks, Domains};
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
@@ -36,6 +37,16 @@ pub struct Latencies {
     pub command: Finding<f64>,
     /// Whether the device takes commands while others wait for their units; without, the first that must wait holds back all.
     pub queues_inside: Finding<bool>,
+    /// What it costs to turn from reads to writes; nothing without a write buffer, where programs hide it.
+    pub turn: Finding<Turn>,
+    /// Least time between two writes of a chunk that the controller takes in; nothing where flash limits them first.
+    pub write_command: Option<f64>,
+    /// Mean time between completions of random writes of a chunk once buffers are full; nothing without writes.
+    pub sustained_write: Option<f64>,
+    /// Whether units read their next page while they transfer the last: cache registers.
+    pub cache_read: bool,
+    /// By how much the second of two reads of different domains completes later on an idle device.
+    pub behind: f64,
     /// Part of the latency of a block on an idle device that is neither its unit's nor the link's.
     pub overhead: f64,
     /// What the link to the host carries, MB/s; nothing when it does not limit.
@@ -43,9 +54,9 @@ pub struct Latencies {
 }
 
 /// Reads of one kind that are timed.
-const READS: usize = 2048;
+pub(super) const READS: usize = 2048;
 /// Completions of one loop that keeps something busy.
-const KEPT: u64 = 512;
+pub(super) const KEPT: u64 = 512;
 /// Anchors whose unit, or domain, is kept busy, one after another.
 const ANCHORS: usize = 6;
 /// Command and address cycles of any flash: not to be seen from outside, assumed to be the 300 ns that data sheets of today's parts give.
@@ -83,8 +94,9 @@ pub fn find(
     let units = domains.units.value;
     let unit_hold = hold(instrument, chunks, domains, block)?;
     let chunk_hold = hold(instrument, chunks, domains, whole)?;
+    let held_by_chunk = chunk_hold.map(|held| held.mean());
     let unknown = "units are not known, so that none can be kept busy";
-    let (unit_hold, transfer, whole_chunks) = match (unit_hold, chunk_hold) {
+    let (unit_hold, mut transfer, whole_chunks, cache_read) = match (unit_hold, chunk_hold) {
         (Some(blocks), Some(wholes)) => {
             let (short, long) = (blocks.mean(), wholes.mean());
             let error = (blocks.error().powi(2) + wholes.error().powi(2)).sqrt();
@@ -97,8 +109,25 @@ pub fn find(
             );
             let span = bytes(whole) - bytes(block);
             let slope = if span > 0.0 { (long - short) / span } else { 0.0 };
-            let moves_whole = span > 0.0 && (long - short) < (4.0 * error).max(0.02 * span * FASTEST);
-            let transfer = if moves_whole {
+            // A unit that reads ahead of its own transfers, into a second register, is held no longer for them either: there, only a long
+            // transfer makes others wait for the bus.
+            let hides = span > 0.0 && (long - short) < (4.0 * error).max(0.02 * span * FASTEST);
+            let meetings = if hides { meetings(instrument, chunks, domains)? } else { None };
+            let has_registers = meetings.is_some_and(|[block, chunk]| block < 0.5 * chunk);
+            let moves_whole = hides && !has_registers;
+            let transfer = if has_registers {
+                let held = meetings.map_or(0.0, |[block, chunk]| chunk - block);
+                let statistic = format!(
+                    "{statistic}; a read that meets a longer one on the bus waits {:.2} us longer",
+                    held / 1e3
+                );
+                Finding::of(
+                    held / span * 1e3,
+                    0.8,
+                    statistic,
+                    "a transfer that others wait for, and its unit does not",
+                )
+            } else if moves_whole {
                 shared_bus(instrument, chunks, domains, short)?
             } else {
                 Finding::of(slope * 1e3, 0.999, statistic.clone(), "what longer reads hold a unit longer for")
@@ -117,36 +146,58 @@ pub fn find(
                 Finding::of(short, 0.999, statistic, "units kept busy by reads of blocks"),
                 transfer,
                 whole_chunks,
+                has_registers,
             )
         }
         _ => (
             Finding::undetermined(String::new(), unknown),
             Finding::undetermined(String::new(), unknown),
             Finding::undetermined(String::new(), unknown),
+            false,
         ),
     };
     let bus = transfer.value.unwrap_or(0.0) / 1e3;
     let moved = if whole_chunks.value == Some(true) { bytes(whole) } else { bytes(block) };
     // Bus and link carry the same bytes one after the other: what the bus does not explain is the link.
     let link_per_byte = if whole_chunks.value == Some(true) { per_byte } else { per_byte - bus };
-    let link = link(instrument, chunks, link_per_byte, bus)?;
+    // Bytes a second that the flash could give, units and buses together, at most.
+    let flash = match (units, domains.degree.value, held_by_chunk) {
+        (Some(units), Some(degree), Some(held)) if bus > 0.0 => {
+            Some((units as f64 * bytes(whole) / held * 1e3).min(degree as f64 / bus * 1e3))
+        }
+        _ => None,
+    };
+    let link = match (controller::link(instrument, chunks, link_per_byte, bus, flash)?, transfer.value) {
+        (link, Some(_)) => link,
+        (link, None) => Finding::undetermined(
+            link.statistic,
+            "what longer reads cost may be the bus's, which is not known",
+        ),
+    };
+    if cache_read && let (Some(rate), Some(held)) = (link.value, &mut transfer.value) {
+        // The longer read was in the way on the link, too.
+        *held = (*held - 1e6 / rate).max(0.0);
+    }
+    let bus = transfer.value.unwrap_or(0.0) / 1e3;
     let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
 
-    let queues_inside = queues_inside(instrument, chunks, domains, block_read)?;
-    let command = if queues_inside.value == Some(false) {
-        Finding::undetermined(
-            String::new(),
-            "commands wait for those before them, which hides what the controller needs",
-        )
+    let queues_inside = controller::queues_inside(instrument, chunks, domains, block_read)?;
+    let (command, behind) = if domains.unit.is_none() {
+        let reason = "units are not known, so that what two commands share is not, either";
+        (Finding::undetermined(String::new(), reason), 0.0)
+    } else if queues_inside.value == Some(false) {
+        let reason = "commands wait for those before them, which hides what the controller needs";
+        (Finding::undetermined(String::new(), reason), 0.0)
     } else {
-        command(instrument, chunks, domains, block_read, unit_hold.value)?
+        controller::command(instrument, chunks, domains, block_read, unit_hold.value)?
     };
     let held = unit_hold.value;
     let overhead = held.map_or(0.0, |held| (block_mean - held - link_block).max(0.0));
     let types = page_types(&blocks);
     let read = match held {
         Some(held) => {
-            let array = held - COMMAND_CYCLES - moved * bus;
+            // With cache registers, a unit is held by its array alone as long as that takes longer than a transfer.
+            let array = if cache_read { held } else { held - COMMAND_CYCLES - moved * bus };
             let values: Vec<f64> = types.iter().map(|mean| (array + mean - block_mean).max(0.0)).collect();
             let statistic = format!(
                 "{READS} reads of one block on an idle device: {} kind(s) of pages, {}",
@@ -166,7 +217,9 @@ pub fn find(
         chunk_write = Some(median(&mut writes.clone()));
         let not_program = outside.max(0.0) + COMMAND_CYCLES + bytes(whole) * bus;
         program = match (buffered, units) {
-            (Some(false), _) => {
+            // What a write spends outside the array is not known, either.
+            (Some(_), None) => Finding::undetermined(String::new(), unknown),
+            (Some(false), Some(_)) => {
                 let types = page_types(&writes);
                 let values = types.iter().map(|mean| (mean - not_program).max(0.0)).collect();
                 let statistic = format!(
@@ -209,6 +262,22 @@ pub fn find(
             _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
         };
     }
+    let turn = match (buffered, chunk_write) {
+        (Some(true), Some(write)) => controller::turn(instrument, chunks, chunk_read, write, command.value)?,
+        _ => Finding::undetermined(String::new(), "programs hide what it costs to turn"),
+    };
+    let sustained_write = match instrument.may_write() {
+        true => Some(sustained_writes(instrument, chunks)?),
+        false => None,
+    };
+    let write_command = match (buffered, units, program.value.as_deref()) {
+        (Some(true), Some(units), Some(programs)) => {
+            let interval = sustained_write.unwrap_or(0.0);
+            let cycle = Moments::of(programs.iter().copied()).mean() + COMMAND_CYCLES + bytes(whole) * bus;
+            (interval > 1.1 * cycle / units as f64).then_some(interval)
+        }
+        _ => None,
+    };
     let latencies = Latencies {
         block_read,
         chunk_read,
@@ -220,6 +289,11 @@ pub fn find(
         whole_chunks,
         command,
         queues_inside,
+        turn,
+        write_command,
+        sustained_write,
+        cache_read,
+        behind,
         overhead,
         link,
     };
@@ -297,7 +371,7 @@ fn distribution(times: &[f64]) -> Curve {
 }
 
 /// Chunks that satisfy a condition together with an anchor.
-fn companions(
+pub(super) fn companions(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     most: usize,
@@ -316,6 +390,34 @@ fn companions(
         }
     }
     found
+}
+
+/// How long a block waits, at most, that meets the read of another block, or of a chunk, on the bus of both, ns; none where no two units share
+/// one.
+fn meetings(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+) -> Result<Option<[f64; 2]>, ProbeError> {
+    let (Some((stride, degree)), Some(unit)) = (domains.domain, domains.unit) else { return Ok(None) };
+    if unit.units() == degree {
+        return Ok(None);
+    }
+    let block = instrument.block_sectors();
+    let together =
+        |one: u64, other: u64| one / stride % degree == other / stride % degree && !unit.holds(one, other);
+    let mut waits = [Vec::new(), Vec::new()];
+    for _ in 0..READS / 4 {
+        let pair = companions(instrument, chunks, 2, together);
+        let &[first, second] = pair.as_slice() else { continue };
+        let own = instrument.single(Operation::read(second, block))?.0 as f64;
+        for (sectors, waits) in [block, chunks.sectors as u32].into_iter().zip(&mut waits) {
+            let group =
+                [(Operation::read(first, sectors), Ns::ZERO), (Operation::read(second, block), Ns(300))];
+            waits.push(instrument.group(group)?[1].0 as f64 - 300.0 - own);
+        }
+    }
+    Ok(Some(waits.map(|mut waits| quantile(&mut waits, 0.9).max(0.0))))
 }
 
 /// Time between completions of reads on one unit that is kept busy; none when units are not known.
@@ -401,145 +503,6 @@ fn shared_bus(
         statistic,
         "one unit a domain: its transfers cannot be told from its array reads",
     ))
-}
-
-/// Least time between two commands: by how much the second of two reads of different domains completes later.
-fn command(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    domains: &Domains,
-    alone: f64,
-    held: Option<f64>,
-) -> Result<Finding<f64>, ProbeError> {
-    let block = instrument.block_sectors();
-    let apart = |one: u64, other: u64| match (domains.domain, domains.unit) {
-        (Some((stride, degree)), _) => one / stride % degree != other / stride % degree,
-        (None, Some(unit)) => !unit.holds(one, other),
-        (None, None) => true,
-    };
-    let mut behind = Vec::new();
-    for _ in 0..READS / 2 {
-        let pair = companions(instrument, chunks, 2, apart);
-        let &[first, second] = pair.as_slice() else { continue };
-        let own = [first, second].map(|place| instrument.single(Operation::read(place, block)));
-        let [own_first, own_second] = own;
-        let difference = own_second?.0 as f64 - own_first?.0 as f64;
-        let ends = instrument
-            .group([(Operation::read(first, block), Ns::ZERO), (Operation::read(second, block), Ns::ZERO)])?;
-        behind.push(ends[1].0 as f64 - ends[0].0 as f64 - difference);
-    }
-    let moments = Moments::of(behind.iter().copied());
-    let value = median(&mut behind).max(0.0);
-    let statistic = format!(
-        "the second of two reads of different domains ends {value:.0} ns after the first, {:.0} ns standard error",
-        moments.error()
-    );
-    // With all units busy, commands may follow one another more slowly than two of them do: more steps of the controller than one.
-    let units = domains.units.value.unwrap_or(1) as f64;
-    let depth = instrument.depth();
-    let loaded = instrument.keep(depth, Ns::MAX, |rng, number| {
-        let start = chunks.at(rng.random_range(0..chunks.count())).0;
-        (number < 8 * KEPT).then(|| Operation::read(start, block))
-    })?;
-    let interval = loaded.second_half_interval();
-    // What the units would do if nothing else limited them: a closed network with so many customers.
-    let customers = f64::from(depth);
-    let by_units = held.unwrap_or(alone) * (units + customers - 1.0) / (units * customers);
-    let statistic = format!(
-        "{statistic}; {depth} at a time complete every {interval:.0} ns, by their units every {by_units:.0} ns"
-    );
-    let is_clear = value > 4.0 * moments.error() && value > 0.002 * alone;
-    if interval > 1.5 * by_units && interval > alone / customers * 1.2 && interval > value {
-        return Ok(Finding::of(
-            interval,
-            0.95,
-            statistic,
-            "reads all over the device complete no faster, and their units could",
-        ));
-    }
-    let reason = "commands that share nothing else follow one another at this distance";
-    Ok(if is_clear {
-        Finding::of(value, 0.99, statistic, reason)
-    } else {
-        Finding::of(0.0, 0.9, statistic, "no distance between commands can be seen")
-    })
-}
-
-/// Whether a command that needs an idle unit waits for one before it that needs a busy unit.
-fn queues_inside(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    domains: &Domains,
-    alone: f64,
-) -> Result<Finding<bool>, ProbeError> {
-    let Some(unit) = domains.unit else {
-        return Ok(Finding::undetermined(
-            String::new(),
-            "units are not known, so that none can be kept busy",
-        ));
-    };
-    let block = instrument.block_sectors();
-    let (mut held_back, mut free) = (Moments::default(), Moments::default());
-    for _ in 0..128 {
-        let same = companions(instrument, chunks, 2, |one, other| unit.holds(one, other));
-        let &[first, second] = same.as_slice() else { continue };
-        let number = first.0 / chunks.sectors;
-        let other = (0..256).find_map(|_| {
-            let (start, of) = chunks.at(instrument.rng.random_range(0..chunks.count()));
-            let apart = match domains.domain {
-                Some((stride, degree)) => of / stride % degree != number / stride % degree,
-                None => !unit.holds(number, of),
-            };
-            apart.then_some(start)
-        });
-        let Some(other) = other else { continue };
-        let read = |place| Operation::read(place, block);
-        let ends =
-            instrument.group([(read(first), Ns::ZERO), (read(second), Ns::ZERO), (read(other), Ns::ZERO)])?;
-        held_back.add(ends[2].0 as f64);
-        let ends =
-            instrument.group([(read(first), Ns::ZERO), (read(other), Ns::ZERO), (read(second), Ns::ZERO)])?;
-        free.add(ends[1].0 as f64);
-    }
-    let waits = held_back.mean() - free.mean();
-    let statistic = format!(
-        "behind two reads of one unit, a read of another takes {:.1} us longer than behind one, of {:.1} us",
-        waits / 1e3,
-        alone / 1e3
-    );
-    Ok(match waits / alone {
-        share if share > 0.5 => {
-            Finding::of(false, 0.99, statistic, "it waits for them: commands are taken in order")
-        }
-        share if share < 0.3 => Finding::of(true, 0.99, statistic, "it overtakes them"),
-        _ => Finding::undetermined(statistic, "it waits longer, but not as long as for a unit"),
-    })
-}
-
-/// What the link carries: from what a longer read costs beyond the bus, and no more than what large reads get through.
-fn link(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    per_byte: f64,
-    bus: f64,
-) -> Result<Finding<f64>, ProbeError> {
-    let large = (256 << 10) / SECTOR_BYTES;
-    let sectors = large.min(instrument.target().info().longest.0 / SECTOR_BYTES).min(chunks.area.sectors);
-    let area = chunks.area;
-    let depth = instrument.depth().min(32);
-    let measured = instrument.keep(depth, Ns::MAX, |rng, number| {
-        (number < KEPT).then(|| Operation::read(area.random_piece(sectors, rng), sectors as u32))
-    })?;
-    let most = measured.bandwidth() / 1e6;
-    let statistic = format!(
-        "a byte more costs {:.2} ns beyond the bus ({bus:.2} ns); large random reads get {most:.0} MB/s",
-        per_byte.max(0.0)
-    );
-    if per_byte > 0.03 * bus && per_byte > 0.02 {
-        let rate = 1e3 / per_byte;
-        return Ok(Finding::of(rate, 0.95, statistic, "bus and link carry a read one after the other"));
-    }
-    Ok(Finding::undetermined(statistic, "nothing beyond the bus is seen to take time for each byte"))
 }
 
 /// How long reads wait behind a program that a write just started from the buffer: kinds of delays, and the statistic; none when too few

@@ -5,8 +5,10 @@
 
 pub mod chunk;
 pub mod collection;
+pub mod controller;
 pub mod domains;
 mod error;
+pub mod expected;
 pub mod file;
 pub mod finding;
 mod findings;
@@ -25,6 +27,7 @@ pub mod statistics;
 pub mod write_buffer;
 
 pub use error::ProbeError;
+pub use expected::{Expected, expected};
 pub use file::ProbeFile;
 pub use finding::{Curve, Finding};
 pub use findings::{FORMAT, Findings, Stage, Subject};

@@ -3,6 +3,7 @@
 //! What was found is entered; what was not is assumed, and the profile's `source` says which is which. A profile of a device whose units
 //! could not be told apart still has the throughput that was measured, as that many independent units.
 
+use super::controller::Turn;
 use super::findings::Findings;
 use super::latency::COMMAND_CYCLES;
 use super::mapping::Mapping;
@@ -60,7 +61,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         }
     };
     let radix = |letter| levels.iter().find(|level| level.0 == letter).map_or(1, |level| level.1) as u32;
-    let (channels, chips, dies, planes) = (radix('c'), radix('w'), radix('d'), radix('p'));
+    let (channels, chips, dies, mut planes) = (radix('c'), radix('w'), radix('d'), radix('p'));
     let allocation = match findings.mapping.as_ref().and_then(|mapping| mapping.value) {
         Some(Mapping::WriteOrder) => source.found("write-order".to_owned(), "write-order mapping".into()),
         Some(Mapping::Static) => source.found(order, "static mapping".into()),
@@ -78,6 +79,12 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         }
         None => source.assumed(SPARE, "7 % spare space"),
     };
+    // More programs at a time than there are units: planes that work together.
+    let together = together(findings, u64::from(channels) * u64::from(chips) * u64::from(dies));
+    if together > 1 {
+        planes = planes.max(together);
+        source.note_found(format!("{together} programs at a time in a unit, as so many planes"));
+    }
     let all_planes = u64::from(channels) * u64::from(chips) * u64::from(dies) * u64::from(planes);
     let per_plane = user_pages.div_ceil(all_planes) as f64;
     // Small devices need small blocks, or there is no block to spare.
@@ -141,7 +148,12 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
             whole_page_reads: latencies.whole_chunks.value == Some(true),
             variation: 0.0,
         },
-        advanced_commands: AdvancedCommands { die_interleave: dies > 1, ..AdvancedCommands::NONE },
+        advanced_commands: AdvancedCommands {
+            die_interleave: dies > 1,
+            multi_plane: together > 1,
+            cache_read: latencies.cache_read,
+            ..AdvancedCommands::NONE
+        },
         translation: Translation {
             over_provisioning,
             allocation,
@@ -181,18 +193,50 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
 
 /// Share of free pages at which a plane is collected, assumed.
 const THRESHOLD: f64 = 0.02;
+/// Pages that are written back together, assumed.
+const RUN: u32 = 8;
+
+/// Programs that a unit runs at a time, by what random writes sustain; 1 where that cannot be told.
+fn together(findings: &Findings, units: u64) -> u32 {
+    let Some(latencies) = &findings.latencies else { return 1 };
+    let (Some(programs), Some(interval)) = (&latencies.program.value, latencies.sustained_write) else {
+        return 1;
+    };
+    let program = programs.iter().sum::<f64>() / programs.len().max(1) as f64;
+    let at_a_time = program / (interval * units as f64).max(1.0);
+    // Powers of two, as planes are; half more than one is noise, or cache registers.
+    if at_a_time < 1.6 { 1 } else { (at_a_time.log2().round().exp2() as u32).clamp(2, 8) }
+}
 
 /// Enters what the controller does.
 fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
     let Some(latencies) = &findings.latencies else { return };
-    let command = latencies.command.value.unwrap_or(0.0);
-    // What two commands need one after the other is part of what each spends outside the flash.
-    let command = command.min(latencies.overhead.max(latencies.command.value.unwrap_or(0.0)));
-    if command > 0.0 {
-        source.note_found(format!("a command every {:.1} us at best", command / 1e3));
-        profile.processor = Some(Processor { command_ns: command.round() as u64, ..Processor::default() });
+    let interval = latencies.command.value.unwrap_or(0.0);
+    if interval > 0.0 {
+        // Two reads on an idle device are as far apart as the last step of each takes; under load, so are all steps together.
+        let operation = latencies.behind.min(interval);
+        let command = interval - operation;
+        // What a page written back costs where runs of them share the work of an operation.
+        let run_page = latencies.write_command.map_or(operation, |write| {
+            let share = operation / f64::from(RUN);
+            ((write - command - share).max(0.0) * f64::from(RUN) / f64::from(RUN - 1)).min(operation)
+        });
+        source.note_found(format!("a command every {:.1} us at best", interval / 1e3));
+        profile.processor = Some(Processor {
+            command_ns: command.round() as u64,
+            operation_ns: operation.round() as u64,
+            run_page_ns: run_page.round() as u64,
+            ..Processor::default()
+        });
     }
-    let rest = (latencies.overhead - command).max(0.0);
+    if let (Some(turn), Some(processor)) = (latencies.turn.value, &mut profile.processor) {
+        match turn {
+            Turn::Costs(costs) => processor.turn_ns = costs.round() as u64,
+            Turn::Drains => processor.drains_to_turn = true,
+        }
+        source.note_found("what it costs to turn from reads to writes".into());
+    }
+    let rest = (latencies.overhead - interval).max(0.0);
     if let Some(rate) = latencies.link.value {
         source.note_found(format!("a link of {rate:.0} MB/s"));
     }
@@ -214,7 +258,7 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
         profile.write_buffer = Some(WriteBuffer {
             pages: (bytes / page).clamp(1, 1 << 22) as u32,
             watermark: (kept * 1000.0).round().clamp(0.0, 990.0) / 1000.0,
-            run_pages: 1,
+            run_pages: RUN,
             entry_order: true,
             in_flight_pages: 2 * planes,
         });

@@ -99,7 +99,7 @@ pub fn find(
     }
     let idle = median(&mut idle);
     let is_quick = idle < alone;
-    let statistic = format!(
+    let mut statistic = format!(
         "a write on an idle device takes {:.1} us, a read {:.1} us; ",
         idle / 1e3,
         alone / 1e3
@@ -121,6 +121,26 @@ pub fn find(
         return Ok((found, curve));
     }
     let reason = "writes that were taken before flash could have them, and those that stay";
+    if !is_ahead {
+        // Commands may limit short writes before flash does; long ones need fewer.
+        let (ahead, said) = burst_of_long_writes(instrument, area, sectors)?;
+        statistic += &format!("; {said}");
+        if let Some(ahead) = ahead {
+            let statistic = statistic.clone();
+            let size = ahead + resident as f64;
+            let found = WriteBuffer {
+                present: Finding::of(true, 0.95, statistic.clone(), reason),
+                size: Finding::of(Bytes((size * bytes) as u64), 0.6, statistic.clone(), reason),
+                kept: Finding::of(
+                    resident as f64 / size,
+                    0.6,
+                    statistic,
+                    "what is read from the buffer on an idle device",
+                ),
+            };
+            return Ok((found, curve));
+        }
+    }
     if !is_ahead && !is_resident {
         let never = "it never fills: flash keeps up with what the link and the controller let through";
         let found = WriteBuffer {
@@ -147,4 +167,33 @@ pub fn find(
         ),
     };
     Ok((found, curve))
+}
+
+/// A burst of writes of several chunks each: by how many chunks it is ahead of what goes on later, if that is more than is under way.
+fn burst_of_long_writes(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    sectors: u64,
+) -> Result<(Option<f64>, String), ProbeError> {
+    const DEPTH: u32 = 2;
+    let longest = instrument.target().info().longest.0 / SECTOR_BYTES / sectors;
+    let (mut best, mut said) = (None, Vec::new());
+    for chunks in [4, 8, 16, 32].into_iter().filter(|&chunks| chunks <= longest) {
+        instrument.pause(Ns::from_millis(500))?;
+        let burst = instrument.keep(DEPTH, Ns::MAX, |rng, number| {
+            let start = area.random_piece(chunks * sectors, rng);
+            (number < 1024).then(|| Operation::write(start, (chunks * sectors) as u32))
+        })?;
+        let interval = burst.second_half_interval().max(1.0);
+        let ahead =
+            burst.ends.iter().enumerate().map(|(count, end)| (count + 1) as f64 - end.0 as f64 / interval);
+        let ahead = ahead.fold(0.0, f64::max);
+        said.push(format!("{:.0} for writes of {chunks} chunks", ahead * chunks as f64));
+        if ahead > 1.25 * f64::from(DEPTH) {
+            // Of the writes under way, half is in the buffer.
+            best = best.max(Some(((ahead + f64::from(DEPTH) / 2.0) * chunks as f64) as u64));
+        }
+    }
+    let said = format!("bursts are ahead by chunks: {}", said.join(", "));
+    Ok((best.map(|ahead| ahead as f64), said))
 }

@@ -22,7 +22,7 @@ pub trait Target {
     fn now(&mut self) -> Ns;
 
     /// Issues an operation, at the latest with the next call of [`Target::wait`]; operations issued before one call of it go to
-    /// the device together.
+    /// the device together when nothing else is under way.
     ///
     /// # Errors
     /// An operation that the device cannot take: empty, past its end, longer than [`TargetInfo::longest`], not aligned to its

@@ -126,7 +126,9 @@ mod tests {
 
     #[test]
     fn an_operation_takes_what_the_model_says_and_time_passes_only_while_waiting() {
-        let mut target = target();
+        // One without a link that both have to pass.
+        let profile = Profile::embedded("piq-128g").unwrap();
+        let mut target = SimTarget::new(&profile, Condition::Filled, 4, 1).unwrap();
         let mut completed = Vec::new();
         assert_eq!(target.wait(Ns(500), &mut completed).unwrap(), Ns(500));
         target.submit(2, Operation::read(Lsn(0), 8)).unwrap();

@@ -1,10 +1,10 @@
 //! Lines over the values of an option: one line for each of what is compared.
 
+use super::legend::{Legend, stroke};
 use super::scale::linear_top;
 use super::svg::{Svg, number};
 use super::{CHARACTER, WIDTH, look, marker_path};
 use crate::format;
-use unicode_width::UnicodeWidthStr;
 
 /// One line: its name, and a value for each place of the axis, none where there is none.
 pub struct Line<'a> {
@@ -18,7 +18,6 @@ const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const HEIGHT: f64 = 260.0;
-const LEGEND_ROW: f64 = 18.0;
 
 /// The lines over places at equal distances, each with its name; a linear axis from zero. None without a value.
 pub fn plot(label: &str, axis: &str, places: &[String], lines: &[Line<'_>]) -> Option<String> {
@@ -27,12 +26,10 @@ pub fn plot(label: &str, axis: &str, places: &[String], lines: &[Line<'_>]) -> O
     let step = (WIDTH - LEFT - RIGHT) / places.len().max(1) as f64;
     let x = |place: usize| LEFT + step * (place as f64 + 0.5);
     let y = |value: f64| TOP + HEIGHT * (1.0 - (value / top).clamp(0.0, 1.0));
-    let longest = lines.iter().map(|line| line.name.width()).max().unwrap_or(0) as f64;
-    let columns =
-        (((WIDTH - LEFT - RIGHT) / (44.0 + longest * CHARACTER)) as usize).clamp(1, lines.len().max(1));
+    let names = lines.iter().map(|line| line.name).collect();
+    let legend = Legend::new(names, LEFT, WIDTH - LEFT - RIGHT);
     let legend_top = TOP + HEIGHT + 44.0;
-    let mut svg =
-        Svg::new(WIDTH, legend_top + lines.len().div_ceil(columns) as f64 * LEGEND_ROW + 6.0, label);
+    let mut svg = Svg::new(WIDTH, legend_top + legend.height() + 6.0, label);
     for part in 0..=4 {
         let value = top * f64::from(part) / 4.0;
         let class = if part == 0 { "axis" } else { "grid" };
@@ -46,21 +43,9 @@ pub fn plot(label: &str, axis: &str, places: &[String], lines: &[Line<'_>]) -> O
     svg.text((LEFT + WIDTH - RIGHT) / 2.0, TOP + HEIGHT + 33.0, "middle", "note", axis);
     for (series, line) in lines.iter().enumerate() {
         draw(&mut svg, series, line, places, &x, &y);
-        let cell = (WIDTH - LEFT - RIGHT) / columns as f64;
-        let (left, top) =
-            (LEFT + (series % columns) as f64 * cell, legend_top + (series / columns) as f64 * LEGEND_ROW);
-        stroke(&mut svg, series, format!("M{} {}h26", number(left), number(top)), "");
-        let class = format!("marker s{}", look(series).color);
-        svg.shape("path", &[("d", marker_path(look(series).marker, left + 13.0, top)), ("class", class)], "");
-        svg.name(left + 32.0, top + 4.0, "start", line.name, ((cell - 36.0) / CHARACTER).max(4.0) as usize);
     }
+    legend.draw(&mut svg, legend_top);
     Some(svg.finish())
-}
-
-fn stroke(svg: &mut Svg, series: usize, path: String, tooltip: &str) {
-    let look = look(series);
-    let class = format!("curve s{}", look.color);
-    svg.shape("path", &[("d", path), ("class", class), ("stroke-dasharray", look.dash.to_owned())], tooltip);
 }
 
 fn draw(

@@ -6,6 +6,8 @@
 
 pub mod bars;
 pub mod cdf;
+pub mod curves;
+mod legend;
 pub mod lines;
 pub mod scale;
 pub mod svg;

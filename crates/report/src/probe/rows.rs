@@ -28,8 +28,8 @@ impl Row {
             name,
             value: finding.value.as_ref().map(value),
             confidence: finding.value.is_some().then_some(finding.confidence),
-            statistic: finding.statistic.clone(),
-            reason: finding.reason.clone(),
+            statistic: in_units(&finding.statistic),
+            reason: in_units(&finding.reason),
         }
     }
 
@@ -53,6 +53,11 @@ impl Row {
     }
 }
 
+/// Sizes and times in a sentence as they stand in the columns.
+pub(crate) fn in_units(text: &str) -> String {
+    text.replace(" us", " µs").replace(".0 KiB", " KiB").replace(".0 MiB", " MiB").replace(".0 GiB", " GiB")
+}
+
 /// Everything found, group by group; groups without findings are left out.
 pub(crate) fn groups(findings: &Findings) -> Vec<Group> {
     let all = [
@@ -65,6 +70,9 @@ pub(crate) fn groups(findings: &Findings) -> Vec<Group> {
     ];
     all.into_iter().filter(|(_, rows)| !rows.is_empty()).map(|(title, rows)| Group { title, rows }).collect()
 }
+
+/// Instead of a time of 0.
+const UNSEEN: &str = "none to be seen";
 
 fn number(value: &u64) -> String {
     value.to_string()
@@ -99,7 +107,7 @@ fn inside(findings: &Findings) -> Vec<Row> {
 /// A bus or link: both how it is specified and what it costs.
 fn per_byte(ps: f64) -> String {
     if ps <= 0.0 {
-        return "nothing to be seen".to_owned();
+        return UNSEEN.to_owned();
     }
     format!("{} ({} ns a byte)", format::bandwidth(1e12 / ps), format::three_digits(ps / 1e3))
 }
@@ -119,12 +127,14 @@ fn times(findings: &Findings) -> Vec<Row> {
     rows.push(Row::of("bus of a domain", &of.transfer, |ps| per_byte(*ps)));
     rows.push(Row::of("whole chunks over the bus", &of.whole_chunks, yes));
     rows.push(Row::of("unit held by the read of a block", &of.unit_hold, time));
-    rows.push(Row::of("distance of commands", &of.command, time));
-    rows.push(Row::plain(
-        "controller and host",
-        format::time(of.overhead),
-        "latency on an idle device that is neither the unit's nor the link's",
-    ));
+    rows.push(Row::of("commands side by side", &of.queues_inside, yes));
+    rows.push(Row::of("distance of commands", &of.command, |ns| {
+        if *ns > 0.0 { format::time(*ns) } else { UNSEEN.to_owned() }
+    }));
+    if of.unit_hold.value.is_some() {
+        let reason = "latency on an idle device that is neither the unit's nor the link's";
+        rows.push(Row::plain("controller and host", format::time(of.overhead), reason));
+    }
     rows.push(Row::of("link to the host", &of.link, |rate| format::bandwidth(rate * 1e6)));
     rows
 }
@@ -144,16 +154,16 @@ fn buffers(findings: &Findings) -> Vec<Row> {
     if let Some(of) = &findings.read_ahead {
         rows.push(Row::of("read-ahead", &of.present, yes));
         if of.present.value == Some(true) {
-            rows.push(Row::of("… begins after", &of.trigger, |reads| format!("{reads} reads")));
-            rows.push(Row::of("… reaches", &of.window, |bytes| size(*bytes)));
-            rows.push(Row::of("… streams", &of.streams, |streams| streams.to_string()));
+            rows.push(Row::of("read-ahead begins after", &of.trigger, |reads| format!("{reads} reads")));
+            rows.push(Row::of("read-ahead reaches", &of.window, |bytes| size(*bytes)));
+            rows.push(Row::of("streams read ahead", &of.streams, |streams| streams.to_string()));
         }
     }
     if let Some(of) = &findings.write_buffer {
         rows.push(Row::of("write buffer", &of.present, yes));
         if of.present.value == Some(true) {
-            rows.push(Row::of("… size", &of.size, |bytes| size(*bytes)));
-            rows.push(Row::of("… kept when idle", &of.kept, |share| format::percent(*share)));
+            rows.push(Row::of("write buffer: size", &of.size, |bytes| size(*bytes)));
+            rows.push(Row::of("write buffer: kept when idle", &of.kept, |share| format::percent(*share)));
         }
     }
     rows

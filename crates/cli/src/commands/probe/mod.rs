@@ -8,6 +8,8 @@ use crate::output;
 use crate::plan;
 use crate::target::{self, Wanted};
 use journal::{Before, Journal, Wish};
+use planewise_io::plan::WritePlan;
+use planewise_io::probe::expected::USUAL_CHUNK;
 use planewise_io::probe::file::{ProbeFile, Simulated, Status};
 use planewise_io::probe::{self, Findings, Options, ProbeError, STAGES, Subject};
 use planewise_io::{Target, TargetKind};
@@ -41,7 +43,9 @@ pub fn execute(arguments: &ProbeArguments, stop: &AtomicBool) -> Result<(), Fail
     let wish = Wish { named: arguments.out.is_some(), force: arguments.force };
     let (mut journal, before) = Journal::open(&place, new, wish)?;
     say_before(&before, &journal, arguments.quiet);
-    let ended = measure(&mut *target, &options, &mut journal, before, stop, arguments.quiet);
+    let ended = announce(&mut *target, &options, &journal, stop, arguments.quiet)
+        .map_err(End::Probe)
+        .and_then(|()| measure(&mut *target, &options, &mut journal, before, stop, arguments.quiet));
     finish(ended, &mut journal, arguments)
 }
 
@@ -111,11 +115,19 @@ fn quoted(word: &str) -> String {
 fn default_place(file: &ProbeFile) -> PathBuf {
     let identity = format!("{:?} {:?}", file.findings.subject, file.simulated);
     let hash = blake3::hash(identity.as_bytes()).to_hex();
-    let name = &file.findings.subject.target;
-    let name = Path::new(name).file_name().map_or(name.clone(), |name| name.to_string_lossy().into_owned());
+    let name = plain_name(&file.findings.subject.target);
+    Path::new("planewise-out").join(format!("probe-{name}-{}", &hash.as_str()[..8]))
+}
+
+/// The last part of a target's name, as a word for a file's name: letters, digits, `_`, `.`, `+` and `-` stay; no leading dot.
+fn plain_name(target: &str) -> String {
+    let target = target.strip_prefix("sim:").unwrap_or(target);
+    let name = Path::new(target)
+        .file_name()
+        .map_or_else(|| target.to_owned(), |name| name.to_string_lossy().into_owned());
     let is_plain = |c: char| c.is_alphanumeric() || "_.+-".contains(c);
     let name: String = name.chars().map(|c| if is_plain(c) { c } else { '_' }).take(64).collect();
-    Path::new("planewise-out").join(format!("probe-{name}-{}", &hash.as_str()[..8]))
+    name.trim_start_matches('.').to_owned()
 }
 
 fn say_before(before: &Before, journal: &Journal, quiet: bool) {
@@ -135,6 +147,58 @@ fn say_before(before: &Before, journal: &Journal, quiet: bool) {
             Some(stage) => eprintln!("note: {place}: continues after stage {}", stage.name),
         },
     }
+}
+
+/// Says what is going to be written to a real target, and how long it takes; or what is left out because nothing may be.
+fn announce(
+    target: &mut dyn Target,
+    options: &Options,
+    journal: &Journal,
+    stop: &AtomicBool,
+    quiet: bool,
+) -> Result<(), ProbeError> {
+    let findings = &journal.kept().findings;
+    if quiet || target.info().kind == TargetKind::Simulated {
+        return Ok(());
+    }
+    let expected = probe::expected(target, options, findings, stop)?;
+    let info = target.info();
+    if !info.writable {
+        let what: Vec<&str> = STAGES
+            .iter()
+            .filter(|entry| entry.writes && probe::wanted(entry, true, options.quick))
+            .map(|entry| entry.name)
+            .collect();
+        eprintln!(
+            "note: {} is only read, for about {} s; stages that write are left out: {}. --destroy-data {} allows them and loses its data",
+            info.name,
+            expected.time.as_secs().max(1),
+            what.join(", "),
+            Path::new(&info.name)
+                .file_name()
+                .map_or_else(|| info.name.clone(), |name| name.to_string_lossy().into_owned())
+        );
+        return Ok(());
+    }
+    if expected.writing.is_empty() {
+        return Ok(());
+    }
+    let chunk = findings.chunk.as_ref().and_then(|chunk| chunk.value).unwrap_or(USUAL_CHUNK);
+    let what = format!(
+        "stages {}: in order and at random, {} at most with chunks of {chunk} and, whatever their size,",
+        expected.writing.join(", "),
+        expected.written
+    );
+    let plan = WritePlan {
+        target: info,
+        what: &what,
+        start: options.start,
+        area: options.area,
+        volume: Some(expected.written_most),
+        time: Some(expected.time),
+    };
+    eprintln!("{plan}");
+    Ok(())
 }
 
 /// Why a probe ended early.
@@ -178,12 +242,14 @@ fn measure(
         |entry| lines.begin(&format!("stage {} of {all}, {}: {}", done.get() + 1, entry.name, entry.what)),
         |findings| {
             done.set(findings.stages.len());
+            if is_simulated && findings.stages.len() <= earlier.stages.len() {
+                check_again(findings, &earlier)?;
+            } else {
+                journal.keep(findings).map_err(End::Failure)?;
+            }
             let seconds = findings.stages.last().map_or(0.0, |stage| stage.seconds);
             lines.end(&format!("{seconds:.2} s"));
-            if is_simulated && findings.stages.len() <= earlier.stages.len() {
-                return check_again(findings, &earlier);
-            }
-            journal.keep(findings).map_err(End::Failure)
+            Ok(())
         },
     )
 }
@@ -197,7 +263,7 @@ struct OpenLine {
 impl OpenLine {
     fn begin(&self, text: &str) {
         if !self.quiet {
-            eprint!("{text} … ");
+            eprint!("{text} ... ");
             self.is_open.set(true);
         }
     }
@@ -231,9 +297,14 @@ fn check_again(findings: &Findings, earlier: &Findings) -> Result<(), End> {
 
 fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArguments) -> Result<(), Failure> {
     let place = journal.directory().to_owned();
+    let mut profile = None;
     let failure = match ended {
         Ok(()) => {
             journal.end(Status::Complete, String::new())?;
+            profile = made_profile(journal.kept(), arguments.quiet);
+            if let Some(profile) = &profile {
+                journal.add("profile.toml", profile)?;
+            }
             None
         }
         Err(End::Failure(failure)) => return Err(failure),
@@ -258,12 +329,45 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
             ))
         }
     };
-    if arguments.json {
-        output::print(&journal.kept().to_json())?;
-    } else {
-        output::print(&planewise_report::probe::text(journal.kept(), output::style()))?;
-    }
+    let page = planewise_report::probe::html(journal.kept(), profile.as_deref().unwrap_or(""));
+    journal.add("report.html", &page)?;
+    print(journal.kept(), profile.is_some(), &place, arguments)?;
     failure.map_or(Ok(()), Err)
+}
+
+/// The profile of a finished probe.
+fn made_profile(file: &ProbeFile, quiet: bool) -> Option<String> {
+    let name = format!("probed-{}", plain_name(&file.findings.subject.target));
+    match probe::profile(&file.findings, &name) {
+        Ok(profile) => Some(profile.to_toml()),
+        Err(problem) => {
+            if !quiet {
+                eprintln!("note: no profile was made: {problem}");
+            }
+            None
+        }
+    }
+}
+
+fn print(
+    file: &ProbeFile,
+    has_profile: bool,
+    place: &Path,
+    arguments: &ProbeArguments,
+) -> Result<(), Failure> {
+    let mut paths = format!("Report: {}\n", place.join("report.html").display());
+    if has_profile {
+        paths += &format!("Profile: {}\n", place.join("profile.toml").display());
+    }
+    if !arguments.json {
+        let text = planewise_report::probe::text(file, output::style());
+        return output::print(&format!("{text}\n{paths}"));
+    }
+    output::print(&file.to_json())?;
+    if !arguments.quiet {
+        eprint!("{paths}");
+    }
+    Ok(())
 }
 
 impl From<ProbeError> for Failure {

@@ -17,6 +17,10 @@ use std::os::fd::AsRawFd;
 const ENGINE: &str = "io_uring";
 const ENGINE_UNREGISTERED: &str = "io_uring, buffers not registered";
 
+/// Operations that are handed over together while others are under way. On a virtual disk at depth 32, all that one wait makes room for at once
+/// gave 0.93 of the operations that fio gets, which hands them over one by one, one by one 0.93, and four 1.14, with fewer system calls.
+const GROUP: usize = 4;
+
 /// A file under io_uring.
 pub struct Uring {
     info: TargetInfo,
@@ -232,7 +236,8 @@ impl Target for Uring {
         pushed.expect("the queue has an entry for each tag");
         self.under_way[tag as usize] = Some(UnderWay { operation, issued: Ns::ZERO });
         self.queued.push(tag);
-        Ok(())
+        // What is issued to an idle device goes there together. One that works is kept working: it would wait for the last of them.
+        if self.in_flight > 0 && self.queued.len() >= GROUP { self.enter(Wait::Look) } else { Ok(()) }
     }
 
     fn wait(&mut self, until: Ns, completed: &mut Vec<Completed>) -> Result<Ns, TargetError> {

@@ -1,0 +1,215 @@
+//! What the controller needs beside the flash: for each command, to turn from reads to writes, and on the link.
+
+use super::domains::{Chunks, Domains};
+use super::error::ProbeError;
+use super::finding::Finding;
+use super::instrument::Instrument;
+use super::latency::{KEPT, READS, companions};
+use super::statistics::{Moments, median};
+use crate::target::Operation;
+use planewise_model::{Ns, SECTOR_BYTES};
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+/// How a device turns from one direction to the other.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turn {
+    /// It costs so much, ns; nothing where it is 0.
+    Costs(f64),
+    /// What is under way ends first.
+    Drains,
+}
+
+/// What a write waits for that is issued right after a read, beyond what two reads wait for one another. `read` and `write` are the latencies of
+/// a chunk on an idle device, `command` the least time between two commands, ns.
+pub(super) fn turn(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    read: f64,
+    write: f64,
+    command: Option<f64>,
+) -> Result<Finding<Turn>, ProbeError> {
+    let sectors = chunks.sectors as u32;
+    let (mut later, mut waited) = (0u32, Moments::default());
+    const TRIALS: u32 = 256;
+    for _ in 0..TRIALS {
+        let places = [(); 2].map(|()| chunks.at(instrument.rng.random_range(0..chunks.count())).0);
+        let ends = instrument.group([
+            (Operation::read(places[0], sectors), Ns::ZERO),
+            (Operation::write(places[1], sectors), Ns::ZERO),
+        ])?;
+        later += u32::from(ends[1] > ends[0]);
+        waited.add(ends[1].0 as f64 - write);
+        // What the write left behind must not meet the next read.
+        instrument.pause(Ns::from_millis(3))?;
+    }
+    let share = f64::from(later) / f64::from(TRIALS);
+    let costs = waited.mean() - command.unwrap_or(0.0);
+    let statistic = format!(
+        "a write issued right after a read waits {:.1} us, and ends after it in {:.0} % of {TRIALS} trials (alone: read {:.1} us, write {:.1} us)",
+        waited.mean() / 1e3,
+        share * 100.0,
+        read / 1e3,
+        write / 1e3
+    );
+    // Without waiting for the read, the write would be the first to end.
+    let could_be_first = write + 1.2 * command.unwrap_or(0.0) < 0.9 * read;
+    Ok(match share {
+        share if share > 0.9 && could_be_first && waited.mean() > 0.5 * (read - write) => {
+            Finding::of(Turn::Drains, 0.95, statistic, "the write waits until the read has ended")
+        }
+        share if share < 0.5 || !could_be_first => {
+            let value = if costs > 4.0 * waited.error() && costs > 0.01 * read { costs } else { 0.0 };
+            Finding::of(Turn::Costs(value), 0.8, statistic, "what it waits for beyond the read's command")
+        }
+        _ => Finding::undetermined(statistic, "some writes wait for the read, others do not"),
+    })
+}
+
+/// Least time between two commands: by how much the second of two reads of different domains completes later.
+pub(super) fn command(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+    alone: f64,
+    held: Option<f64>,
+) -> Result<(Finding<f64>, f64), ProbeError> {
+    let block = instrument.block_sectors();
+    let apart = |one: u64, other: u64| match (domains.domain, domains.unit) {
+        (Some((stride, degree)), _) => one / stride % degree != other / stride % degree,
+        (None, Some(unit)) => !unit.holds(one, other),
+        (None, None) => true,
+    };
+    let mut behind = Vec::new();
+    for _ in 0..READS / 2 {
+        let pair = companions(instrument, chunks, 2, apart);
+        let &[first, second] = pair.as_slice() else { continue };
+        let own = [first, second].map(|place| instrument.single(Operation::read(place, block)));
+        let [own_first, own_second] = own;
+        let difference = own_second?.0 as f64 - own_first?.0 as f64;
+        let ends = instrument
+            .group([(Operation::read(first, block), Ns::ZERO), (Operation::read(second, block), Ns::ZERO)])?;
+        behind.push(ends[1].0 as f64 - ends[0].0 as f64 - difference);
+    }
+    let moments = Moments::of(behind.iter().copied());
+    let value = median(&mut behind).max(0.0);
+    let statistic = format!(
+        "the second of two reads of different domains ends {value:.0} ns after the first, {:.0} ns standard error",
+        moments.error()
+    );
+    // With all units busy, commands may follow one another more slowly than two of them do: more steps of the controller than one.
+    let units = domains.units.value.unwrap_or(1) as f64;
+    let depth = instrument.depth();
+    let loaded = instrument.keep(depth, Ns::MAX, |rng, number| {
+        let start = chunks.at(rng.random_range(0..chunks.count())).0;
+        (number < 8 * KEPT).then(|| Operation::read(start, block))
+    })?;
+    let interval = loaded.second_half_interval();
+    // What the units would do if nothing else limited them: a closed network with so many customers.
+    let customers = f64::from(depth);
+    let by_units = held.unwrap_or(alone) * (units + customers - 1.0) / (units * customers);
+    let statistic = format!(
+        "{statistic}; {depth} at a time complete every {interval:.0} ns, by their units every {by_units:.0} ns"
+    );
+    let is_clear = value > 4.0 * moments.error() && value > 0.002 * alone;
+    if interval > 1.5 * by_units && interval > alone / customers * 1.2 && interval > value {
+        let reason = "reads all over the device complete no faster, and their units could";
+        let behind = if is_clear { value.min(interval) } else { 0.0 };
+        return Ok((Finding::of(interval, 0.95, statistic, reason), behind));
+    }
+    let reason = "commands that share nothing else follow one another at this distance";
+    Ok(if is_clear {
+        (Finding::of(value, 0.99, statistic, reason), value)
+    } else {
+        (Finding::of(0.0, 0.9, statistic, "no distance between commands can be seen"), 0.0)
+    })
+}
+
+/// Whether a command that needs an idle unit waits for one before it that needs a busy unit.
+pub(super) fn queues_inside(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+    alone: f64,
+) -> Result<Finding<bool>, ProbeError> {
+    let Some(unit) = domains.unit else {
+        return Ok(Finding::undetermined(
+            String::new(),
+            "units are not known, so that none can be kept busy",
+        ));
+    };
+    let block = instrument.block_sectors();
+    let (mut held_back, mut free) = (Moments::default(), Moments::default());
+    for _ in 0..128 {
+        let same = companions(instrument, chunks, 2, |one, other| unit.holds(one, other));
+        let &[first, second] = same.as_slice() else { continue };
+        let number = first.0 / chunks.sectors;
+        let other = (0..256).find_map(|_| {
+            let (start, of) = chunks.at(instrument.rng.random_range(0..chunks.count()));
+            let apart = match domains.domain {
+                Some((stride, degree)) => of / stride % degree != number / stride % degree,
+                None => !unit.holds(number, of),
+            };
+            apart.then_some(start)
+        });
+        let Some(other) = other else { continue };
+        let read = |place| Operation::read(place, block);
+        let ends =
+            instrument.group([(read(first), Ns::ZERO), (read(second), Ns::ZERO), (read(other), Ns::ZERO)])?;
+        held_back.add(ends[2].0 as f64);
+        let ends =
+            instrument.group([(read(first), Ns::ZERO), (read(other), Ns::ZERO), (read(second), Ns::ZERO)])?;
+        free.add(ends[1].0 as f64);
+    }
+    let waits = held_back.mean() - free.mean();
+    let statistic = format!(
+        "behind two reads of one unit, a read of another takes {:.1} us longer than behind one, of {:.1} us",
+        waits / 1e3,
+        alone / 1e3
+    );
+    Ok(match waits / alone {
+        share if share > 0.5 => {
+            Finding::of(false, 0.99, statistic, "it waits for them: commands are taken in order")
+        }
+        share if share < 0.3 => Finding::of(true, 0.99, statistic, "it overtakes them"),
+        _ => Finding::undetermined(statistic, "it waits longer, but not as long as for a unit"),
+    })
+}
+
+/// What the link carries, MB/s: what large reads get where that is far less than `flash` could give, or else what a longer read costs beyond the
+/// bus.
+pub(super) fn link(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    per_byte: f64,
+    bus: f64,
+    flash: Option<f64>,
+) -> Result<Finding<f64>, ProbeError> {
+    let large = (256 << 10) / SECTOR_BYTES;
+    let sectors = large.min(instrument.target().info().longest.0 / SECTOR_BYTES).min(chunks.area.sectors);
+    let area = chunks.area;
+    let depth = instrument.depth().min(32);
+    let measured = instrument.keep(depth, Ns::MAX, |rng, number| {
+        (number < KEPT).then(|| Operation::read(area.random_piece(sectors, rng), sectors as u32))
+    })?;
+    let most = measured.bandwidth() / 1e6;
+    let statistic = format!(
+        "a byte more costs {:.2} ns beyond the bus ({bus:.2} ns); large random reads get {most:.0} MB/s",
+        per_byte.max(0.0)
+    );
+    // A good part of what the flash could do, and still not all: something in front of it.
+    if flash.is_some_and(|flash| most < 0.5 * flash) {
+        return Ok(Finding::of(
+            most,
+            0.8,
+            statistic,
+            "large reads get no more, and flash could give twice as much",
+        ));
+    }
+    if per_byte > 0.03 * bus && per_byte > 0.02 {
+        let rate = 1e3 / per_byte;
+        return Ok(Finding::of(rate, 0.95, statistic, "bus and link carry a read one after the other"));
+    }
+    Ok(Finding::undetermined(statistic, "nothing beyond the bus is seen to take time for each byte"))
+}

@@ -1,0 +1,203 @@
+//! What a probe is going to write, and about how long it takes: said before the first write.
+
+use super::error::ProbeError;
+use super::findings::Findings;
+use super::instrument::{Area, Instrument};
+use super::stages::{Entry, Options, STAGES, wanted};
+use super::statistics::median;
+use crate::target::{Operation, Target, TargetInfo};
+use planewise_model::rng::generator;
+use planewise_model::{Bytes, SECTOR_BYTES};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+/// Chunks of most drives.
+pub const USUAL_CHUNK: Bytes = Bytes(4 << 10);
+/// Largest chunk that is looked for.
+pub const LARGEST_CHUNK: Bytes = Bytes(256 << 10);
+
+/// Units where none were found yet.
+const USUAL_UNITS: u64 = 32;
+
+/// What is ahead of a probe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    /// Stages that are left and write, in order.
+    pub writing: Vec<&'static str>,
+    /// Bytes they write at most if chunks are as small as usual, or as has been found.
+    pub written: Bytes,
+    /// Bytes they write at most, whatever the size of chunks.
+    pub written_most: Bytes,
+    /// About how long all stages take that are left.
+    pub time: Duration,
+}
+
+/// Times of a target, ns.
+struct Speed {
+    /// Of a read of a block at a random place.
+    block: f64,
+    /// Of a byte of a large read.
+    byte: f64,
+}
+
+/// Costs of a stage.
+#[derive(Clone, Copy, Default)]
+struct Cost {
+    /// Operations one after the other.
+    serial: u64,
+    /// Bytes written at most.
+    written: u64,
+    /// Time that does not depend on the target, ms.
+    pause: u64,
+}
+
+/// Looks at a few reads and reckons what is ahead of a probe that has these findings.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub fn expected(
+    target: &mut dyn Target,
+    options: &Options,
+    findings: &Findings,
+    stop: &AtomicBool,
+) -> Result<Expected, ProbeError> {
+    let speed = speed(target, options, stop)?;
+    let info = target.info().clone();
+    let left: Vec<&Entry> = STAGES
+        .iter()
+        .filter(|entry| wanted(entry, info.writable, options.quick))
+        .filter(|entry| !findings.stages.iter().any(|stage| stage.name == entry.name))
+        .collect();
+    let found = findings.chunk.as_ref().and_then(|chunk| chunk.value);
+    let units = findings.domains.as_ref().and_then(|domains| domains.units.value);
+    let cost = |entry: &Entry, chunk: Bytes| {
+        let chunk = chunk.0.max(u64::from(info.block_bytes));
+        let mut cost = cost(entry.name, options, chunk, units, &info, &speed);
+        if !info.writable {
+            (cost.written, cost.pause) = (0, 0);
+        }
+        cost
+    };
+    let sum = |chunk| left.iter().map(|entry| cost(entry, chunk).written).sum::<u64>();
+    let usual = found.unwrap_or(USUAL_CHUNK);
+    let time: f64 = left
+        .iter()
+        .map(|entry| cost(entry, usual))
+        // Flash takes its time to program: half the rate of reading, as a rule of thumb.
+        .map(|cost| {
+            cost.serial as f64 * speed.block
+                + cost.written as f64 * 2.0 * speed.byte
+                + cost.pause as f64 * 1e6
+        })
+        .sum();
+    Ok(Expected {
+        writing: left.iter().filter(|entry| cost(entry, usual).written > 0).map(|entry| entry.name).collect(),
+        written: Bytes(sum(usual)),
+        written_most: Bytes(sum(found.unwrap_or(LARGEST_CHUNK))),
+        time: Duration::from_nanos(time as u64),
+    })
+}
+
+fn speed(target: &mut dyn Target, options: &Options, stop: &AtomicBool) -> Result<Speed, ProbeError> {
+    const LARGE: u64 = (256 << 10) / SECTOR_BYTES;
+    let mut instrument = Instrument::new(target, stop, generator(options.seed, "expected"));
+    let block = u64::from(instrument.block_sectors());
+    let area = Area { start: options.start.0 / SECTOR_BYTES, sectors: options.area.0 / SECTOR_BYTES };
+    let mut median_of = |sectors: u64, reads: usize| {
+        let mut times = Vec::with_capacity(reads);
+        for _ in 0..reads {
+            let place = area.random_piece(sectors, &mut instrument.rng);
+            times.push(instrument.single(Operation::read(place, sectors as u32))?.0 as f64);
+        }
+        Ok::<f64, ProbeError>(median(&mut times))
+    };
+    let block = median_of(block, 64)?;
+    let large = median_of(LARGE, 16)?;
+    Ok(Speed { block, byte: large / (LARGE * SECTOR_BYTES) as f64 })
+}
+
+/// Costs of a stage, from what its file does.
+fn cost(
+    name: &str,
+    options: &Options,
+    chunk: u64,
+    units: Option<u64>,
+    info: &TargetInfo,
+    speed: &Speed,
+) -> Cost {
+    let (depth, capacity) = (info.depth, info.capacity);
+    let behind = (units.unwrap_or(USUAL_UNITS) * 400).clamp(2000, 60_000);
+    let (quick, area) = (options.quick, options.area.0);
+    let of = |short: u64, full: u64| if quick { short } else { full };
+    match name {
+        "fill" => Cost { written: area, pause: of(500, 5000), ..Cost::default() },
+        "chunk" => Cost { serial: 12_288 * of(3, 4), ..Cost::default() },
+        "domains" => Cost { serial: 4096 * of(6, 12), ..Cost::default() },
+        "curves" => Cost { serial: 60_000, ..Cost::default() },
+        "read-ahead" => Cost { serial: of(10_000, 30_000), ..Cost::default() },
+        "write-buffer" => {
+            let burst = ((256 << 20) / chunk).clamp(2048, 65_536);
+            Cost { serial: 5000, written: area + (burst + 64) * chunk, pause: 2500 }
+        }
+        "latency" => Cost {
+            serial: 20_000,
+            // Writes on an idle device; then those behind which reads wait, each with a pause, and sustained ones.
+            written: (1024 + behind) * chunk + (4096 * chunk).max(128 << 20),
+            // Of what is tried, a quarter is enough as a rule.
+            pause: if units.is_some() { 8 * behind / 4 } else { 0 },
+        },
+        "parallelism" => {
+            let (operations, depths) = (of(1024, 8192), u64::from(depth.ilog2()) + 1);
+            Cost { serial: 4 * operations, written: operations * depths * chunk, ..Cost::default() }
+        }
+        "regions" => Cost { serial: 30_000, written: 8 * 4 * 512 * chunk, ..Cost::default() },
+        "mapping" => Cost {
+            serial: of(15_000, 60_000),
+            written: area + (1024 + 256 + 96) * chunk + 3 * (64 << 20),
+            pause: 500,
+        },
+        "interference" => {
+            // Ten pairs and four alone, a second each: twelve seconds of one writer.
+            let rate = 1e9 / (speed.block / 2.0 + chunk as f64 * speed.byte).max(1000.0);
+            Cost { written: (12.0 * rate) as u64 * chunk.min(4096), pause: 14_000, ..Cost::default() }
+        }
+        "collection" => {
+            let in_ten_minutes = (600e9 / (2.0 * speed.byte).max(1e-3)) as u64;
+            Cost { written: (capacity.0 / 2 + (32 << 20)).min(in_ten_minutes), ..Cost::default() }
+        }
+        _ => Cost::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe;
+    use crate::target::SimTarget;
+    use planewise_model::Profile;
+    use planewise_sim::Condition;
+
+    fn probed(name: &str) -> (Expected, Findings) {
+        let profile = Profile::embedded(name).unwrap();
+        let mut target = SimTarget::new(&profile, Condition::Filled, 32, 1).unwrap();
+        let options = probe::options_for(&target, true);
+        let stop = AtomicBool::new(false);
+        let mut findings = Findings::default();
+        let before = expected(&mut target, &options, &findings, &stop).unwrap();
+        let after = |_: &Findings| Ok::<(), ProbeError>(());
+        probe::run(&mut target, &options, &mut findings, &stop, |_| (), after).unwrap();
+        let nothing = expected(&mut target, &options, &findings, &stop).unwrap();
+        assert_eq!((nothing.writing.len(), nothing.written, nothing.time), (0, Bytes(0), Duration::ZERO));
+        (before, findings)
+    }
+
+    #[test]
+    fn a_probe_writes_no_more_than_was_said_and_not_only_a_small_part_of_it() {
+        let (before, findings) = probed("ssd-s");
+        let written: u64 = findings.stages.iter().map(|stage| stage.written.0).sum();
+        assert!(written <= before.written.0 && before.written < before.written_most, "{written}: {before:?}");
+        assert!(written > before.written.0 / 2, "{written}: {before:?}");
+        let wrote = findings.stages.iter().filter(|stage| stage.written.0 > 0).map(|stage| &stage.name);
+        assert_eq!(before.writing, wrote.collect::<Vec<_>>());
+    }
+}
