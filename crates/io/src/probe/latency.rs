@@ -41,6 +41,10 @@ pub struct Latencies {
     pub turn: Finding<Turn>,
     /// Least time between two writes of a chunk that the controller takes in; nothing where flash limits them first.
     pub write_command: Option<f64>,
+    /// Mean time between completions of random writes of a chunk once buffers are full; nothing without writes.
+    pub sustained_write: Option<f64>,
+    /// Whether units read their next page while they transfer the last: cache registers.
+    pub cache_read: bool,
     /// By how much the second of two reads of different domains completes later on an idle device.
     pub behind: f64,
     /// Part of the latency of a block on an idle device that is neither its unit's nor the link's.
@@ -90,8 +94,9 @@ pub fn find(
     let units = domains.units.value;
     let unit_hold = hold(instrument, chunks, domains, block)?;
     let chunk_hold = hold(instrument, chunks, domains, whole)?;
+    let held_by_chunk = chunk_hold.map(|held| held.mean());
     let unknown = "units are not known, so that none can be kept busy";
-    let (unit_hold, transfer, whole_chunks) = match (unit_hold, chunk_hold) {
+    let (unit_hold, mut transfer, whole_chunks, cache_read) = match (unit_hold, chunk_hold) {
         (Some(blocks), Some(wholes)) => {
             let (short, long) = (blocks.mean(), wholes.mean());
             let error = (blocks.error().powi(2) + wholes.error().powi(2)).sqrt();
@@ -104,8 +109,25 @@ pub fn find(
             );
             let span = bytes(whole) - bytes(block);
             let slope = if span > 0.0 { (long - short) / span } else { 0.0 };
-            let moves_whole = span > 0.0 && (long - short) < (4.0 * error).max(0.02 * span * FASTEST);
-            let transfer = if moves_whole {
+            // A unit that reads ahead of its own transfers, into a second register, is held no longer for them either: there, only a long
+            // transfer makes others wait for the bus.
+            let hides = span > 0.0 && (long - short) < (4.0 * error).max(0.02 * span * FASTEST);
+            let meetings = if hides { meetings(instrument, chunks, domains)? } else { None };
+            let has_registers = meetings.is_some_and(|[block, chunk]| block < 0.5 * chunk);
+            let moves_whole = hides && !has_registers;
+            let transfer = if has_registers {
+                let held = meetings.map_or(0.0, |[block, chunk]| chunk - block);
+                let statistic = format!(
+                    "{statistic}; a read that meets a longer one on the bus waits {:.2} us longer",
+                    held / 1e3
+                );
+                Finding::of(
+                    held / span * 1e3,
+                    0.8,
+                    statistic,
+                    "a transfer that others wait for, and its unit does not",
+                )
+            } else if moves_whole {
                 shared_bus(instrument, chunks, domains, short)?
             } else {
                 Finding::of(slope * 1e3, 0.999, statistic.clone(), "what longer reads hold a unit longer for")
@@ -124,23 +146,46 @@ pub fn find(
                 Finding::of(short, 0.999, statistic, "units kept busy by reads of blocks"),
                 transfer,
                 whole_chunks,
+                has_registers,
             )
         }
         _ => (
             Finding::undetermined(String::new(), unknown),
             Finding::undetermined(String::new(), unknown),
             Finding::undetermined(String::new(), unknown),
+            false,
         ),
     };
     let bus = transfer.value.unwrap_or(0.0) / 1e3;
     let moved = if whole_chunks.value == Some(true) { bytes(whole) } else { bytes(block) };
     // Bus and link carry the same bytes one after the other: what the bus does not explain is the link.
     let link_per_byte = if whole_chunks.value == Some(true) { per_byte } else { per_byte - bus };
-    let link = controller::link(instrument, chunks, link_per_byte, bus)?;
+    // Bytes a second that the flash could give, units and buses together, at most.
+    let flash = match (units, domains.degree.value, held_by_chunk) {
+        (Some(units), Some(degree), Some(held)) if bus > 0.0 => {
+            Some((units as f64 * bytes(whole) / held * 1e3).min(degree as f64 / bus * 1e3))
+        }
+        _ => None,
+    };
+    let link = match (controller::link(instrument, chunks, link_per_byte, bus, flash)?, transfer.value) {
+        (link, Some(_)) => link,
+        (link, None) => Finding::undetermined(
+            link.statistic,
+            "what longer reads cost may be the bus's, which is not known",
+        ),
+    };
+    if cache_read && let (Some(rate), Some(held)) = (link.value, &mut transfer.value) {
+        // The longer read was in the way on the link, too.
+        *held = (*held - 1e6 / rate).max(0.0);
+    }
+    let bus = transfer.value.unwrap_or(0.0) / 1e3;
     let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
 
     let queues_inside = controller::queues_inside(instrument, chunks, domains, block_read)?;
-    let (command, behind) = if queues_inside.value == Some(false) {
+    let (command, behind) = if domains.unit.is_none() {
+        let reason = "units are not known, so that what two commands share is not, either";
+        (Finding::undetermined(String::new(), reason), 0.0)
+    } else if queues_inside.value == Some(false) {
         let reason = "commands wait for those before them, which hides what the controller needs";
         (Finding::undetermined(String::new(), reason), 0.0)
     } else {
@@ -151,7 +196,8 @@ pub fn find(
     let types = page_types(&blocks);
     let read = match held {
         Some(held) => {
-            let array = held - COMMAND_CYCLES - moved * bus;
+            // With cache registers, a unit is held by its array alone as long as that takes longer than a transfer.
+            let array = if cache_read { held } else { held - COMMAND_CYCLES - moved * bus };
             let values: Vec<f64> = types.iter().map(|mean| (array + mean - block_mean).max(0.0)).collect();
             let statistic = format!(
                 "{READS} reads of one block on an idle device: {} kind(s) of pages, {}",
@@ -171,7 +217,9 @@ pub fn find(
         chunk_write = Some(median(&mut writes.clone()));
         let not_program = outside.max(0.0) + COMMAND_CYCLES + bytes(whole) * bus;
         program = match (buffered, units) {
-            (Some(false), _) => {
+            // What a write spends outside the array is not known, either.
+            (Some(_), None) => Finding::undetermined(String::new(), unknown),
+            (Some(false), Some(_)) => {
                 let types = page_types(&writes);
                 let values = types.iter().map(|mean| (mean - not_program).max(0.0)).collect();
                 let statistic = format!(
@@ -218,9 +266,13 @@ pub fn find(
         (Some(true), Some(write)) => controller::turn(instrument, chunks, chunk_read, write, command.value)?,
         _ => Finding::undetermined(String::new(), "programs hide what it costs to turn"),
     };
+    let sustained_write = match instrument.may_write() {
+        true => Some(sustained_writes(instrument, chunks)?),
+        false => None,
+    };
     let write_command = match (buffered, units, program.value.as_deref()) {
         (Some(true), Some(units), Some(programs)) => {
-            let interval = sustained_writes(instrument, chunks)?;
+            let interval = sustained_write.unwrap_or(0.0);
             let cycle = Moments::of(programs.iter().copied()).mean() + COMMAND_CYCLES + bytes(whole) * bus;
             (interval > 1.1 * cycle / units as f64).then_some(interval)
         }
@@ -239,6 +291,8 @@ pub fn find(
         queues_inside,
         turn,
         write_command,
+        sustained_write,
+        cache_read,
         behind,
         overhead,
         link,
@@ -336,6 +390,34 @@ pub(super) fn companions(
         }
     }
     found
+}
+
+/// How long a block waits, at most, that meets the read of another block, or of a chunk, on the bus of both, ns; none where no two units share
+/// one.
+fn meetings(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+) -> Result<Option<[f64; 2]>, ProbeError> {
+    let (Some((stride, degree)), Some(unit)) = (domains.domain, domains.unit) else { return Ok(None) };
+    if unit.units() == degree {
+        return Ok(None);
+    }
+    let block = instrument.block_sectors();
+    let together =
+        |one: u64, other: u64| one / stride % degree == other / stride % degree && !unit.holds(one, other);
+    let mut waits = [Vec::new(), Vec::new()];
+    for _ in 0..READS / 4 {
+        let pair = companions(instrument, chunks, 2, together);
+        let &[first, second] = pair.as_slice() else { continue };
+        let own = instrument.single(Operation::read(second, block))?.0 as f64;
+        for (sectors, waits) in [block, chunks.sectors as u32].into_iter().zip(&mut waits) {
+            let group =
+                [(Operation::read(first, sectors), Ns::ZERO), (Operation::read(second, block), Ns(300))];
+            waits.push(instrument.group(group)?[1].0 as f64 - 300.0 - own);
+        }
+    }
+    Ok(Some(waits.map(|mut waits| quantile(&mut waits, 0.9).max(0.0))))
 }
 
 /// Time between completions of reads on one unit that is kept busy; none when units are not known.

@@ -61,7 +61,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         }
     };
     let radix = |letter| levels.iter().find(|level| level.0 == letter).map_or(1, |level| level.1) as u32;
-    let (channels, chips, dies, planes) = (radix('c'), radix('w'), radix('d'), radix('p'));
+    let (channels, chips, dies, mut planes) = (radix('c'), radix('w'), radix('d'), radix('p'));
     let allocation = match findings.mapping.as_ref().and_then(|mapping| mapping.value) {
         Some(Mapping::WriteOrder) => source.found("write-order".to_owned(), "write-order mapping".into()),
         Some(Mapping::Static) => source.found(order, "static mapping".into()),
@@ -79,6 +79,12 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         }
         None => source.assumed(SPARE, "7 % spare space"),
     };
+    // More programs at a time than there are units: planes that work together.
+    let together = together(findings, u64::from(channels) * u64::from(chips) * u64::from(dies));
+    if together > 1 {
+        planes = planes.max(together);
+        source.note_found(format!("{together} programs at a time in a unit, as so many planes"));
+    }
     let all_planes = u64::from(channels) * u64::from(chips) * u64::from(dies) * u64::from(planes);
     let per_plane = user_pages.div_ceil(all_planes) as f64;
     // Small devices need small blocks, or there is no block to spare.
@@ -142,7 +148,12 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
             whole_page_reads: latencies.whole_chunks.value == Some(true),
             variation: 0.0,
         },
-        advanced_commands: AdvancedCommands { die_interleave: dies > 1, ..AdvancedCommands::NONE },
+        advanced_commands: AdvancedCommands {
+            die_interleave: dies > 1,
+            multi_plane: together > 1,
+            cache_read: latencies.cache_read,
+            ..AdvancedCommands::NONE
+        },
         translation: Translation {
             over_provisioning,
             allocation,
@@ -184,6 +195,18 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
 const THRESHOLD: f64 = 0.02;
 /// Pages that are written back together, assumed.
 const RUN: u32 = 8;
+
+/// Programs that a unit runs at a time, by what random writes sustain; 1 where that cannot be told.
+fn together(findings: &Findings, units: u64) -> u32 {
+    let Some(latencies) = &findings.latencies else { return 1 };
+    let (Some(programs), Some(interval)) = (&latencies.program.value, latencies.sustained_write) else {
+        return 1;
+    };
+    let program = programs.iter().sum::<f64>() / programs.len().max(1) as f64;
+    let at_a_time = program / (interval * units as f64).max(1.0);
+    // Powers of two, as planes are; half more than one is noise, or cache registers.
+    if at_a_time < 1.6 { 1 } else { (at_a_time.log2().round().exp2() as u32).clamp(2, 8) }
+}
 
 /// Enters what the controller does.
 fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {

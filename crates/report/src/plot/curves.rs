@@ -108,11 +108,13 @@ impl Axis {
         if self.low == 0.0 && span >= 8.0 && span.log2().fract() == 0.0 {
             return span / 8.0;
         }
+        // Between whole values there is nothing to read off.
+        let least = if self.values.iter().all(|value| value.fract() == 0.0) { 1.0 } else { 0.0 };
         let decade = 10f64.powf((span / 10.0).log10().floor());
         [1.0, 2.0, 5.0, 10.0]
             .map(|step| decade * step)
             .into_iter()
-            .find(|step| span / step <= 10.0)
+            .find(|step| span / step <= 10.0 && *step >= least)
             .unwrap_or(span)
     }
 }
@@ -192,6 +194,7 @@ mod tests {
         let depths = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
         assert!(axis(&depths).is_logarithmic);
         assert_eq!(axis(&depths).ticks(), depths);
+        assert_eq!(axis(&[1.0, 2.0, 3.0, 4.0]).ticks(), [1.0, 2.0, 3.0, 4.0]);
         assert!(!axis(&[0.0, 1.0, 2.0, 4.0]).is_logarithmic && !axis(&offsets).is_logarithmic);
         assert_eq!(
             [plain(64.0), plain(0.25), plain(65536.0), plain(0.1 + 0.2)],

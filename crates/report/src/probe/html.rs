@@ -119,29 +119,14 @@ impl From<&Interference> for Matrix {
     }
 }
 
-/// Curves of a stage, in its words.
-#[derive(Serialize)]
-struct Figures {
-    heading: String,
-    figures: Vec<Figure>,
-}
-
 #[derive(Serialize)]
 struct Figure {
     heading: String,
     svg: Option<Value>,
 }
 
-fn figures(findings: &Findings) -> Vec<Figures> {
-    let mut all = Vec::new();
-    for entry in STAGES {
-        let of_stage = findings.curves.iter().filter(|(stage, _)| stage == entry.name);
-        let figures: Vec<Figure> = of_stage.map(|(_, curve)| figure(curve)).collect();
-        if !figures.is_empty() {
-            all.push(Figures { heading: capitalised(entry.what), figures });
-        }
-    }
-    all
+fn figures(findings: &Findings) -> Vec<Figure> {
+    findings.curves.iter().map(|(_, curve)| figure(curve)).collect()
 }
 
 fn figure(curve: &Curve) -> Figure {
@@ -150,11 +135,6 @@ fn figure(curve: &Curve) -> Figure {
     let [x, y] = [&curve.x, &curve.y].map(|axis| rows::in_units(axis));
     let svg = curves::plot(&curve.title, &x, &y, &lines).map(Value::from_safe_string);
     Figure { heading: curve.title.clone(), svg }
-}
-
-fn capitalised(text: &str) -> String {
-    let mut chars = text.chars();
-    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 /// Name, what, time, reads, written.

@@ -1,6 +1,7 @@
 //! What a probe found, property by property, in the words of terminal and page.
 
 use crate::format::{self, ABSENT};
+use planewise_io::probe::controller::Turn;
 use planewise_io::probe::mapping::Mapping;
 use planewise_io::probe::{Finding, Findings, STAGES, Subject, wanted};
 use planewise_model::Bytes;
@@ -128,9 +129,14 @@ fn times(findings: &Findings) -> Vec<Row> {
     rows.push(Row::of("whole chunks over the bus", &of.whole_chunks, yes));
     rows.push(Row::of("unit held by the read of a block", &of.unit_hold, time));
     rows.push(Row::of("commands side by side", &of.queues_inside, yes));
-    rows.push(Row::of("distance of commands", &of.command, |ns| {
-        if *ns > 0.0 { format::time(*ns) } else { UNSEEN.to_owned() }
-    }));
+    let or_unseen = |ns: f64| if ns > 0.0 { format::time(ns) } else { UNSEEN.to_owned() };
+    rows.push(Row::of("distance of commands", &of.command, |ns| or_unseen(*ns)));
+    if findings.subject.writes {
+        rows.push(Row::of("turn from reads to writes", &of.turn, |turn| match turn {
+            Turn::Costs(ns) => or_unseen(*ns),
+            Turn::Drains => "what is under way ends first".to_owned(),
+        }));
+    }
     if of.unit_hold.value.is_some() {
         let reason = "latency on an idle device that is neither the unit's nor the link's";
         rows.push(Row::plain("controller and host", format::time(of.overhead), reason));
