@@ -209,7 +209,7 @@ fn a_file_is_only_read_unless_its_name_is_typed_again() {
         "{}",
         said.err
     );
-    assert!(said.out.contains("they write"), "{}", said.out);
+    assert!(said.out.contains("what writes needs"), "{}", said.out);
     assert!(std::fs::read(place.path().join("drive.img")).unwrap() == content, "it was written");
     let found = file(&place, "x");
     assert!(found.findings.mapping.is_none() && found.findings.write_buffer.is_none());

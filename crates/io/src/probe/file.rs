@@ -110,7 +110,7 @@ impl ProbeFile {
         let value: serde_json::Value = serde_json::from_slice(&text).map_err(damaged)?;
         match value.get("format").and_then(serde_json::Value::as_u64) {
             Some(found) if found != u64::from(FORMAT) => {
-                return Err(FileError::Format { path: path.to_owned(), found });
+                Err(FileError::Format { path: path.to_owned(), found })
             }
             _ => serde_json::from_slice(&text).map(Some).map_err(damaged),
         }

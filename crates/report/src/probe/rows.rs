@@ -123,10 +123,18 @@ fn times(findings: &Findings) -> Vec<Row> {
         Row::plain("read of a chunk", format::time(of.chunk_read), median),
     ];
     rows.extend(of.chunk_write.map(|ns| Row::plain("write of a chunk", format::time(ns), median)));
+    rows.extend(of.sustained_write.map(|ns| {
+        let reason = "mean time between random writes of a chunk that complete, once buffers are full";
+        Row::plain("sustained writes, every", format::time(ns), reason)
+    }));
     rows.push(Row::of("array read, by page type", &of.read, list));
     rows.push(Row::of("array program, by page type", &of.program, list));
     rows.push(Row::of("bus of a domain", &of.transfer, |ps| per_byte(*ps)));
     rows.push(Row::of("whole chunks over the bus", &of.whole_chunks, yes));
+    if of.cache_read {
+        let reason = "a unit is held for less than its array read and its transfer: cache registers";
+        rows.push(Row::plain("next page read meanwhile", "yes".to_owned(), reason));
+    }
     rows.push(Row::of("unit held by the read of a block", &of.unit_hold, time));
     rows.push(Row::of("commands side by side", &of.queues_inside, yes));
     let or_unseen = |ns: f64| if ns > 0.0 { format::time(ns) } else { UNSEEN.to_owned() };
@@ -214,27 +222,24 @@ pub(crate) fn hints(findings: &Findings) -> Vec<(String, String)> {
     hints
 }
 
-/// Why stages are missing, by cause: those that write, those of a full probe, those that it did not come to.
+/// Why stages are missing, by cause: those that it did not come to, those of a full probe, those that write.
 pub(crate) fn missing(findings: &Findings) -> Vec<(&'static str, Vec<&'static str>)> {
+    const CAUSES: [&str; 3] =
+        ["not done yet", "only in a full probe, without --quick", "what writes needs --destroy-data NAME"];
     let Subject { writes, quick, .. } = findings.subject;
-    let causes: [(&str, fn(bool, bool) -> bool); 3] = [
-        ("not done yet", |writable, in_quick| writable && in_quick),
-        ("only in a full probe, without --quick", |writable, in_quick| writable && !in_quick),
-        ("they write: --destroy-data NAME", |writable, _| !writable),
-    ];
-    let mut missing = Vec::new();
-    for (cause, is_cause) in causes {
-        let names: Vec<&str> = STAGES
-            .iter()
-            .filter(|entry| !findings.stages.iter().any(|stage| stage.name == entry.name))
-            .filter(|entry| is_cause(writes || !entry.writes, wanted(entry, true, quick)))
-            // What filling finds out is nothing.
-            .filter(|entry| entry.name != "fill")
-            .map(|entry| entry.what)
-            .collect();
-        if !names.is_empty() {
-            missing.push((cause, names));
+    let mut missing = CAUSES.map(|cause| (cause, Vec::new()));
+    for entry in STAGES {
+        let is_done = findings.stages.iter().any(|stage| stage.name == entry.name);
+        // What filling finds out is nothing.
+        if is_done || entry.name == "fill" {
+            continue;
         }
+        let cause = match (writes || !entry.writes, wanted(entry, true, quick)) {
+            (true, true) => 0,
+            (true, false) => 1,
+            (false, _) => 2,
+        };
+        missing[cause].1.push(entry.what);
     }
-    missing
+    missing.into_iter().filter(|(_, what)| !what.is_empty()).collect()
 }

@@ -109,7 +109,7 @@ impl Journal {
     }
 
     fn save(&mut self) -> Result<(), Failure> {
-        self.kept.write(&self.directory.join(file::NAME)).map_err(|error| Failure::output(error))
+        self.kept.write(&self.directory.join(file::NAME)).map_err(Failure::output)
     }
 
     fn remove_what_finished(&self) -> Result<(), Failure> {
