@@ -1,7 +1,8 @@
 //! What it costs when data lie on few domains of a device that maps by the order of writes (sections 6.4 and 6.5, figures 7 to 9).
 //!
 //! Deviation: figure 7 reads every tenth chunk of an ordinary layout at random, which needs to be told where chunks lie; here all random
-//! reads go to data that were written to lie on so many domains.
+//! reads go to data that were written to lie on so many domains. What is written between is scattered, but nothing twice in a row of writes: see
+//! [`Writes::Spread`].
 
 use super::{Area, Experiment, JobPlan, Options, Pattern, Step, Steps, Writes, area, or, sizes};
 use crate::TargetInfo;

@@ -35,16 +35,16 @@ pub enum Writes {
         /// Bytes of a request.
         size: u32,
     },
-    /// All of an area in order, one chunk at a time, and random chunks of another area behind each: on a device that maps by the
+    /// All of an area in order, one chunk at a time, and chunks all over another area behind each: on a device that maps by the
     /// order of writes, the first area comes to lie on one domain of every `between + 1`.
     Spread {
         /// Where in order.
         area: Area,
-        /// Where at random.
+        /// Where the others go.
         elsewhere: Area,
         /// Bytes of a request.
         size: u32,
-        /// Random ones behind each.
+        /// Others behind each.
         between: u32,
     },
     /// Anywhere in an area, for some time.
@@ -121,12 +121,13 @@ impl Writes {
             }
             Writes::Spread { area, elsewhere, size, between } => {
                 let (mut at, mut turn) = (area.start, 0);
+                let mut scattered = Scattered::new(elsewhere, size);
                 write(target, 1, stop, &mut |_| {
                     let bytes = u64::from(size);
                     if turn == 0 && at + bytes > area.end() {
                         return None;
                     }
-                    let place = if turn == 0 { at } else { anywhere(&elsewhere, size) };
+                    let place = if turn == 0 { at } else { scattered.next() };
                     at += if turn == 0 { bytes } else { 0 };
                     turn = (turn + 1) % (between + 1);
                     Some((place, bytes))
@@ -160,6 +161,37 @@ impl fmt::Display for Writes {
             }
         }
     }
+}
+
+/// Places of an area far from one another, each once before one comes again: a place that was written twice while a drive still holds it in its
+/// buffer would count as one write, and all that follows would come to lie one domain off.
+struct Scattered {
+    area: Area,
+    size: u64,
+    places: u64,
+    step: u64,
+    place: u64,
+}
+
+impl Scattered {
+    fn new(area: Area, size: u32) -> Scattered {
+        let size = u64::from(size);
+        let places = area.length / size;
+        // The golden section leaves the largest gaps; a step without a common divisor reaches all places.
+        let golden = (places as f64 * 0.618_033_988_749_895) as u64;
+        let step = (golden.max(1)..=places).find(|step| divisor(*step, places) == 1).unwrap_or(1);
+        Scattered { area, size, places, step, place: 0 }
+    }
+
+    fn next(&mut self) -> u64 {
+        self.place = (self.place + self.step) % self.places;
+        self.area.start + self.place * self.size
+    }
+}
+
+/// The greatest common divisor.
+fn divisor(one: u64, other: u64) -> u64 {
+    if other == 0 { one } else { divisor(other, one % other) }
 }
 
 /// Writes what `next` says, as `(byte, length)`, with so many in flight, until it says nothing more.

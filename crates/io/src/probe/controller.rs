@@ -177,12 +177,14 @@ pub(super) fn queues_inside(
     })
 }
 
-/// What the link carries: from what a longer read costs beyond the bus, and no more than what large reads get through.
+/// What the link carries, MB/s: what large reads get where that is far less than `flash` could give, or else what a longer read costs beyond the
+/// bus.
 pub(super) fn link(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     per_byte: f64,
     bus: f64,
+    flash: Option<f64>,
 ) -> Result<Finding<f64>, ProbeError> {
     let large = (256 << 10) / SECTOR_BYTES;
     let sectors = large.min(instrument.target().info().longest.0 / SECTOR_BYTES).min(chunks.area.sectors);
@@ -196,6 +198,15 @@ pub(super) fn link(
         "a byte more costs {:.2} ns beyond the bus ({bus:.2} ns); large random reads get {most:.0} MB/s",
         per_byte.max(0.0)
     );
+    // A good part of what the flash could do, and still not all: something in front of it.
+    if flash.is_some_and(|flash| most < 0.5 * flash) {
+        return Ok(Finding::of(
+            most,
+            0.8,
+            statistic,
+            "large reads get no more, and flash could give twice as much",
+        ));
+    }
     if per_byte > 0.03 * bus && per_byte > 0.02 {
         let rate = 1e3 / per_byte;
         return Ok(Finding::of(rate, 0.95, statistic, "bus and link carry a read one after the other"));

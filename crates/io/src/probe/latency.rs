@@ -94,8 +94,9 @@ pub fn find(
     let units = domains.units.value;
     let unit_hold = hold(instrument, chunks, domains, block)?;
     let chunk_hold = hold(instrument, chunks, domains, whole)?;
+    let held_by_chunk = chunk_hold.map(|held| held.mean());
     let unknown = "units are not known, so that none can be kept busy";
-    let (unit_hold, transfer, whole_chunks, cache_read) = match (unit_hold, chunk_hold) {
+    let (unit_hold, mut transfer, whole_chunks, cache_read) = match (unit_hold, chunk_hold) {
         (Some(blocks), Some(wholes)) => {
             let (short, long) = (blocks.mean(), wholes.mean());
             let error = (blocks.error().powi(2) + wholes.error().powi(2)).sqrt();
@@ -159,13 +160,25 @@ pub fn find(
     let moved = if whole_chunks.value == Some(true) { bytes(whole) } else { bytes(block) };
     // Bus and link carry the same bytes one after the other: what the bus does not explain is the link.
     let link_per_byte = if whole_chunks.value == Some(true) { per_byte } else { per_byte - bus };
-    let link = match (controller::link(instrument, chunks, link_per_byte, bus)?, transfer.value) {
+    // Bytes a second that the flash could give, units and buses together, at most.
+    let flash = match (units, domains.degree.value, held_by_chunk) {
+        (Some(units), Some(degree), Some(held)) if bus > 0.0 => {
+            Some((units as f64 * bytes(whole) / held * 1e3).min(degree as f64 / bus * 1e3))
+        }
+        _ => None,
+    };
+    let link = match (controller::link(instrument, chunks, link_per_byte, bus, flash)?, transfer.value) {
         (link, Some(_)) => link,
         (link, None) => Finding::undetermined(
             link.statistic,
             "what longer reads cost may be the bus's, which is not known",
         ),
     };
+    if cache_read && let (Some(rate), Some(held)) = (link.value, &mut transfer.value) {
+        // The longer read was in the way on the link, too.
+        *held = (*held - 1e6 / rate).max(0.0);
+    }
+    let bus = transfer.value.unwrap_or(0.0) / 1e3;
     let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
 
     let queues_inside = controller::queues_inside(instrument, chunks, domains, block_read)?;

@@ -8,11 +8,36 @@ use rand::seq::IndexedRandom;
 
 /// A device and what a probe should say of it.
 pub struct Known {
+    pub seed: u64,
     pub profile: Profile,
     pub chunk: u64,
     pub degree: u64,
     pub sub_domains: u64,
     pub is_write_order: bool,
+}
+
+impl Known {
+    /// Whether a link or a processor may hide the flash.
+    pub fn is_hidden(&self) -> bool {
+        self.profile.link.is_some()
+    }
+
+    /// What matters of it, in a line.
+    pub fn described(&self) -> String {
+        let Profile { geometry, timing, translation, advanced_commands, .. } = &self.profile;
+        format!(
+            "{} c{} w{} d{} p{}, pages of {}, {advanced_commands:?}, {timing:?}, link {:?}, buffer {}, read-ahead {}",
+            translation.allocation,
+            geometry.channels,
+            geometry.chips_per_channel,
+            geometry.dies_per_chip,
+            geometry.planes_per_die,
+            geometry.page_bytes,
+            self.profile.link,
+            self.profile.write_buffer.is_some(),
+            self.profile.read_ahead.is_some(),
+        )
+    }
 }
 
 /// Draws a device: 2 to 16 channels of 1 to 4 packages, dies and planes, pages of 4 to 32 KiB, every static order and write-order,
@@ -40,6 +65,7 @@ pub fn draw(seed: u64) -> Known {
         if is_write_order { "write-order".into() } else { orders.choose(rng).unwrap().to_string() };
     profile.advanced_commands.die_interleave = rng.random_range(0..2) == 0;
     profile.advanced_commands.multi_plane = rng.random_range(0..2) == 0;
+    profile.advanced_commands.cache_read = rng.random_range(0..4) == 0;
     let (read, program) = [
         (PageLatency::Uniform(25_000), PageLatency::Uniform(250_000)),
         (PageLatency::Uniform(60_000), PageLatency::PerType(vec![400_000, 1_300_000])),
@@ -62,7 +88,7 @@ pub fn draw(seed: u64) -> Known {
             watermark: 0.5,
             run_pages: 16,
             in_flight_pages: 64,
-            ..WriteBuffer::default()
+            entry_order: is_write_order,
         });
     }
     if rng.random_range(0..2) == 0 {
@@ -92,6 +118,7 @@ pub fn draw(seed: u64) -> Known {
     let dies =
         if profile.advanced_commands.die_interleave { u64::from(profile.geometry.dies_per_chip) } else { 1 };
     Known {
+        seed,
         chunk: u64::from(profile.geometry.page_bytes),
         degree: u64::from(profile.geometry.channels),
         sub_domains: chips * dies,
