@@ -185,7 +185,7 @@ fn announce(
     }
     let chunk = findings.chunk.as_ref().and_then(|chunk| chunk.value).unwrap_or(USUAL_CHUNK);
     let what = format!(
-        "stages {}: in order and at random, {} at most with chunks of {chunk} and, whatever their size,",
+        "stages {}: in order and at random, {} at most with chunks of {chunk} and, whatever their size",
         expected.writing.join(", "),
         expected.written
     );
@@ -339,7 +339,15 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
 fn made_profile(file: &ProbeFile, quiet: bool) -> Option<String> {
     let name = format!("probed-{}", plain_name(&file.findings.subject.target));
     match probe::profile(&file.findings, &name) {
-        Ok(profile) => Some(profile.to_toml()),
+        Ok(profile) => {
+            let units = file.findings.domains.as_ref().and_then(|domains| domains.units.value);
+            if units.is_none() && !quiet {
+                eprintln!(
+                    "note: units are undetermined: the profile has what was measured, and assumes the rest (its source says what)"
+                );
+            }
+            Some(profile.to_toml())
+        }
         Err(problem) => {
             if !quiet {
                 eprintln!("note: no profile was made: {problem}");
