@@ -137,14 +137,15 @@ fn cost(
         "read-ahead" => Cost { serial: of(10_000, 30_000), ..Cost::default() },
         "write-buffer" => {
             let burst = ((256 << 20) / chunk).clamp(2048, 65_536);
-            Cost { serial: 5000, written: area + (burst + 64) * chunk, pause: 2500 }
+            Cost { serial: 5000, written: area + (burst + 64 + 61_440) * chunk, pause: 4500 }
         }
         "latency" => Cost {
             serial: 20_000,
-            // Writes on an idle device; then those behind which reads wait, each with a pause, and sustained ones.
-            written: (1024 + behind) * chunk + (4096 * chunk).max(128 << 20),
+            // Writes on an idle device; then those behind which reads wait, each with a pause, those right after reads, and sustained
+            // ones, twice where no read met a program.
+            written: (1024 + behind + 256) * chunk + 2 * (4096 * chunk).max(128 << 20),
             // Of what is tried, a quarter is enough as a rule.
-            pause: if units.is_some() { 8 * behind / 4 } else { 0 },
+            pause: if units.is_some() { 8 * behind / 4 + 768 } else { 768 },
         },
         "parallelism" => {
             let (operations, depths) = (of(1024, 8192), u64::from(depth.ilog2()) + 1);
