@@ -170,7 +170,8 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
             streams: StreamRule::All,
             buffer_pages: 128,
             buffer_read_ns: 50,
-            replica_pages: 4096,
+            // Small devices have fewer pages to spare.
+            replica_pages: (((raw - per_plane) * all_planes as f64 * 0.9) as u32).min(4096),
             suspend_ns: 20_000,
         },
         interface: Interface {
