@@ -35,7 +35,7 @@ pub struct HostOptions {
     pub max_sectors_kb: u32,
     /// What the host is told of parallel units.
     pub units: Units,
-    /// Bytes of a page, a multiple of 512; what the profile or else [`PAGE_BYTES_DEFAULT`] says when [`None`].
+    /// Bytes of a page, a multiple of 512; what the profile says when [`None`], or else 4096.
     pub page_bytes: Option<u32>,
     /// Granularity of the units for labels: `chip`, `plane`, or `unit` when only their number is known.
     pub level: String,
