@@ -103,6 +103,34 @@ fn drawn_devices_are_understood_4() {
     check(72..96);
 }
 
+#[test]
+fn data_that_go_to_idle_units_are_not_taken_for_write_order() {
+    let mut verdicts = Vec::new();
+    for seed in 200..212 {
+        let mut known = common::draw(seed);
+        known.profile.translation.allocation = "dynamic".into();
+        // A buffer keeps all units busy with programs of its own: then no unit is idle, and the order of the writes decides.
+        known.profile.write_buffer = None;
+        let mut target = SimTarget::new(&known.profile, Condition::Filled, 32, seed).unwrap();
+        let stop = AtomicBool::new(false);
+        let mut instrument = Instrument::new(&mut target, &stop, generator(seed, "probe"));
+        let chunks = Chunks { area: Area { start: 0, sectors: 1 << 20 }, sectors: known.chunk / 512 };
+        let found = domains::find(&mut instrument, chunks, 16).unwrap();
+        if let Some(unit) = found.unit {
+            let found =
+                mapping::find(&mut instrument, chunks, unit, found.unit_contrast, found.alone[0]).unwrap();
+            verdicts.push((seed, found.mapping.value));
+        }
+    }
+    let wrong: Vec<_> = verdicts
+        .iter()
+        .filter(|(_, verdict)| matches!(verdict, Some(Mapping::Static | Mapping::WriteOrder)))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?} of {verdicts:?}");
+    let dynamic = verdicts.iter().filter(|(_, verdict)| *verdict == Some(Mapping::Dynamic)).count();
+    assert!(dynamic * 2 > verdicts.len(), "{verdicts:?}");
+}
+
 /// Any other devices: `PLANEWISE_SEEDS=1000..1300 cargo test -p planewise-io --test probe_geometries -- --ignored`.
 #[test]
 #[ignore = "for other seeds than those of the tests above"]

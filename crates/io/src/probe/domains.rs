@@ -374,7 +374,8 @@ fn find_domains(
         // the controller does not keep the two so far apart that they cannot meet.
         let least = transfer.max((chunks.sectors * SECTOR_BYTES) as f64 * FASTEST_BUS);
         let behind = median(&mut buses[1].behind);
-        if bound < SEEN * least && behind < 0.5 * least && relation.outer == 1 {
+        let is_array = domains.unit_contrast > ARRAY * domains.alone[0];
+        if bound < SEEN * least && behind < 0.5 * least && relation.outer == 1 && is_array {
             let statistic = format!(
                 "{} pairs on different units; no two of them share more than {bound:.0} ns of a transfer",
                 buses[0].pairs.len()
@@ -414,6 +415,10 @@ fn transfer(instrument: &mut Instrument<'_>, chunks: Chunks, relation: Relation)
 const FASTEST_BUS: f64 = 0.25;
 /// Share of a transfer by which a second read is late at least, on the average over pairs, when the two meet on a bus.
 const SEEN: f64 = 0.2;
+
+/// Share of the latency of a block that its unit must account for, to be sure that those who wait for one another do so for an array, and not for
+/// a slow bus in front of several units with registers of their own.
+const ARRAY: f64 = 0.75;
 
 /// Pairs of reads on different units, to see who shares a bus: a first one of some size, and a block at the same time. The block waits while
 /// the first is on the bus of both, but not for the link to the host, which the first reaches later.

@@ -2,7 +2,9 @@
 //!
 //! Chunks are overwritten in random order. If the address decides (*static*), pairs of chunks whose addresses share a unit are still slow;
 //! if the order of writes decides (*write-order*), pairs are slow whose positions in that order share one. The paper repeats the whole stride
-//! experiment in both orders and looks; here the same relation is put to the test on both coordinates.
+//! experiment in both orders and looks; here the same relation is put to the test on both coordinates. A device that sends writes to idle units
+//! (*dynamic*) goes by their order as long as all are idle: it is told apart by writes beside reads. Where a write buffer keeps all units busy with
+//! programs of its own, the two are the same.
 
 use super::domains::Chunks;
 use super::error::ProbeError;
@@ -24,6 +26,8 @@ pub enum Mapping {
     Static,
     /// The order of the writes.
     WriteOrder,
+    /// The order of the writes and who is idle: writes go round busy units.
+    Dynamic,
 }
 
 impl Mapping {
@@ -32,6 +36,7 @@ impl Mapping {
         match self {
             Mapping::Static => "static",
             Mapping::WriteOrder => "write-order",
+            Mapping::Dynamic => "dynamic",
         }
     }
 }
@@ -53,6 +58,8 @@ pub struct Found {
     pub mapping: Finding<Mapping>,
     /// Chunks in the order in which they were overwritten.
     pub order: Vec<u64>,
+    /// Share of the contrast of a unit that pairs show that share one by the order of the writes.
+    by_order: f64,
 }
 
 /// Overwrites chunks of the area in random order and asks which coordinate decides. `contrast` is how much longer the second of two reads
@@ -67,13 +74,27 @@ pub fn find(
     contrast: f64,
     alone: f64,
 ) -> Result<Found, ProbeError> {
-    let mut found = attempt(instrument, chunks, relation, contrast, alone, CHUNKS[0])?;
+    let mut found = attempt(instrument, chunks, relation, contrast, alone, (CHUNKS[0], 0))?;
     for count in &CHUNKS[1..] {
         // Positions have to share units, too.
         if found.mapping.value.is_some() || *count < 2 * relation.period() {
             break;
         }
-        found = attempt(instrument, chunks, relation, contrast, alone, *count)?;
+        found = attempt(instrument, chunks, relation, contrast, alone, (*count, 0))?;
+    }
+    if found.mapping.value == Some(Mapping::WriteOrder) {
+        let count = found.order.len() as u64;
+        // Some units are to be busy, and some idle.
+        let readers = (relation.units() / 2).clamp(2, 24) as u32;
+        let busy = attempt(instrument, chunks, relation, contrast, alone, (count, readers))?;
+        found.mapping.statistic =
+            format!("{}; with reads beside the writes: {}", found.mapping.statistic, busy.mapping.statistic);
+        if busy.by_order < DOES_NOT {
+            found.mapping.value = Some(Mapping::Dynamic);
+            found.mapping.reason =
+                "chunks go where the order of the writes says while all is idle, and elsewhere when units are busy"
+                    .into();
+        }
     }
     Ok(found)
 }
@@ -84,12 +105,12 @@ fn attempt(
     relation: Relation,
     contrast: f64,
     alone: f64,
-    count: u64,
+    (count, readers): (u64, u32),
 ) -> Result<Found, ProbeError> {
     let area = chunks.area;
     let end = (PUSH_OUT.0 / SECTOR_BYTES).min(area.sectors / 4);
     let front = Chunks { area: Area { sectors: area.sectors - end, ..area }, ..chunks };
-    let order = prepare::scatter(instrument, front.area, front.sectors, count)?;
+    let order = prepare::scatter(instrument, front.area, front.sectors, count, readers)?;
     let back = Area { start: area.start + area.sectors - end, sectors: end };
     prepare::push_out(instrument, back, PUSH_OUT)?;
     let mut classes = [Moments::default(); 3];
@@ -130,16 +151,16 @@ fn attempt(
         {
             let reason = match mapping {
                 Mapping::Static => "chunks stay where their addresses say, whenever they are written",
-                Mapping::WriteOrder => {
+                Mapping::WriteOrder | Mapping::Dynamic => {
                     "chunks go where the order of the writes says, whatever their addresses"
                 }
             };
             let mapping = Finding::of(mapping, confidence(z), statistic, reason);
-            return Ok(Found { mapping, order });
+            return Ok(Found { mapping, order, by_order });
         }
         if round == 11 {
             let reason = "neither addresses nor the order of the writes tell where chunks went";
-            return Ok(Found { mapping: Finding::undetermined(statistic, reason), order });
+            return Ok(Found { mapping: Finding::undetermined(statistic, reason), order, by_order });
         }
     }
     unreachable!("the last round returns");

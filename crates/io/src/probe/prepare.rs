@@ -29,7 +29,7 @@ pub fn fill(instrument: &mut Instrument<'_>, area: Area, pause: Ns) -> Result<()
 
 /// Overwrites chunks of an area in random order, one at a time and each at most once, and returns them in that order (as numbers of the
 /// area's chunks). Chunks are as far apart as the area allows, so that no write buffer finds neighbours to write together, and with them
-/// out of order.
+/// out of order. Meanwhile so many `readers` read all over the area, to keep units busy.
 ///
 /// # Errors
 /// The target fails; the user wants it to end.
@@ -38,6 +38,7 @@ pub fn scatter(
     area: Area,
     sectors: u64,
     chunks: u64,
+    readers: u32,
 ) -> Result<Vec<u64>, ProbeError> {
     use rand::RngExt;
     let every = (area.pieces(sectors) / chunks.max(1)).max(1);
@@ -45,6 +46,11 @@ pub fn scatter(
     let mut order: Vec<u64> =
         (0..count).map(|index| index * every + instrument.rng.random_range(0..every)).collect();
     order.shuffle(&mut instrument.rng);
+    if readers > 0 {
+        write_among_reads(instrument, area, sectors, &order, readers)?;
+        instrument.flush()?;
+        return Ok(order);
+    }
     let writes = &order;
     instrument.keep(1, Ns::MAX, |_, number| {
         let chunk = writes.get(number as usize)?;
@@ -69,5 +75,29 @@ pub fn push_out(instrument: &mut Instrument<'_>, area: Area, bytes: Bytes) -> Re
         (number < writes).then(|| Operation::write(at, step as u32))
     })?;
     instrument.flush()?;
+    Ok(())
+}
+
+/// Writes chunks of an area one after the other, while others read at random in it.
+fn write_among_reads(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    sectors: u64,
+    order: &[u64],
+    readers: u32,
+) -> Result<(), ProbeError> {
+    let jobs = (readers + 1).min(instrument.depth());
+    let mut next = 0;
+    while next < order.len() {
+        instrument.jobs(jobs, 1, Ns::from_millis(20), |rng, job| {
+            if job == 0
+                && let Some(&chunk) = order.get(next)
+            {
+                next += 1;
+                return Operation::write(area.piece(sectors, chunk), sectors as u32);
+            }
+            Operation::read(area.random_piece(sectors, rng), sectors as u32)
+        })?;
+    }
     Ok(())
 }

@@ -64,6 +64,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
     let (channels, chips, dies, mut planes) = (radix('c'), radix('w'), radix('d'), radix('p'));
     let allocation = match findings.mapping.as_ref().and_then(|mapping| mapping.value) {
         Some(Mapping::WriteOrder) => source.found("write-order".to_owned(), "write-order mapping".into()),
+        Some(Mapping::Dynamic) => source.found("dynamic".to_owned(), "dynamic mapping".into()),
         Some(Mapping::Static) => source.found(order, "static mapping".into()),
         None => source.assumed(order, "static mapping"),
     };
@@ -218,7 +219,7 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
         let operation = latencies.behind.min(interval);
         let command = interval - operation;
         // What a page written back costs where runs of them share the work of an operation.
-        let run_page = latencies.write_command.map_or(operation, |write| {
+        let run_page = latencies.write_command.map_or(operation / 4.0, |write| {
             let share = operation / f64::from(RUN);
             ((write - command - share).max(0.0) * f64::from(RUN) / f64::from(RUN - 1)).min(operation)
         });

@@ -17,9 +17,9 @@ pub struct Known {
 }
 
 impl Known {
-    /// Whether a link or a processor may hide the flash.
+    /// Whether a link or a processor may hide the flash, or registers the array behind a slow bus.
     pub fn is_hidden(&self) -> bool {
-        self.profile.link.is_some()
+        self.profile.link.is_some() || self.profile.advanced_commands.cache_read
     }
 
     /// What matters of it, in a line.

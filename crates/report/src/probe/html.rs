@@ -207,6 +207,9 @@ fn summary(findings: &Findings) -> Vec<String> {
         Some(Some(Mapping::WriteOrder)) => {
             sentences.push("The order of the writes decides where data go (write-order mapping).".into());
         }
+        Some(Some(Mapping::Dynamic)) => {
+            sentences.push("Data go to whatever units are idle (dynamic mapping).".into());
+        }
         Some(None) => sentences.push("What decides where data go is undetermined.".into()),
         None => {}
     }
