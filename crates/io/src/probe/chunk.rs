@@ -24,6 +24,8 @@ const LONGEST: u64 = 256 << 10;
 const ROUND: usize = 4096;
 /// Standard errors by which edges must differ from other positions.
 const SIGNIFICANT: f64 = 7.0;
+/// Share of the usual time by which they must differ: what is less is no array read and no transfer, but a trifle that many samples show.
+const PERCEPTIBLE: f64 = 0.04;
 /// By how much the best size must be likelier than the next, as a logarithm.
 const MARGIN: f64 = 8.0;
 
@@ -51,11 +53,12 @@ impl Kind {
 #[derive(Default)]
 struct Samples(Vec<(u64, f64)>);
 
-/// What one probe found: the size, in blocks, its contrast in standard errors, and by how much it is likelier than the next best size, as a
+/// What one probe found: the size, in blocks, its contrast as a share of the usual time and in standard errors, and by how much it is likelier than the next best size, as a
 /// logarithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Folded {
     size: u64,
+    contrast: f64,
     z: f64,
     margin: f64,
 }
@@ -88,11 +91,12 @@ pub fn find(
             .collect();
         said = folded
             .iter()
-            .map(|(kind, Folded { size, z, margin })| {
+            .map(|(kind, Folded { size, contrast, z, margin })| {
                 let size = Bytes(size * block_bytes);
                 format!(
-                    "{}: {size}, {z:.0} standard errors, likelier than the next by e^{margin:.0}",
-                    kind.name()
+                    "{}: {size}, by {:.0} % ({z:.0} standard errors), likelier than the next by e^{margin:.0}",
+                    kind.name(),
+                    contrast * 100.0
                 )
             })
             .collect();
@@ -149,20 +153,20 @@ impl Samples {
         let mut sorted: Vec<f64> = self.0.iter().map(|&(_, time)| time).collect();
         let middle = median(&mut sorted);
         let times = self.0.iter().map(|&(at, time)| (at, time.min(4.0 * middle)));
-        let found = fold(&times.clone().collect::<Vec<_>>(), kind, longest);
+        let found = fold(&times.clone().collect::<Vec<_>>(), middle, kind, longest);
         if kind != Kind::Single {
             return found;
         }
         // Where some edges are dips and others bumps, they differ from the inside together, but their mean may not.
         let deviations: Vec<(u64, f64)> = times.map(|(at, time)| (at, (time - middle).abs())).collect();
-        let deviating = fold(&deviations, kind, longest);
+        let deviating = fold(&deviations, middle, kind, longest);
         found.into_iter().chain(deviating).max_by(|one, other| one.margin.total_cmp(&other.margin))
     }
 }
 
-fn fold(times: &[(u64, f64)], kind: Kind, longest: u64) -> Option<Folded> {
+fn fold(times: &[(u64, f64)], usual: f64, kind: Kind, longest: u64) -> Option<Folded> {
     let all = Moments::of(times.iter().map(|&(_, time)| time));
-    let mut scored: Vec<(f64, u64, f64)> = Vec::new();
+    let mut scored: Vec<(f64, u64, [f64; 2])> = Vec::new();
     for size in 2..=longest {
         let mut classes = [Moments::default(); 2];
         times.iter().for_each(|&(at, time)| classes[usize::from(at.is_multiple_of(size))].add(time));
@@ -173,14 +177,16 @@ fn fold(times: &[(u64, f64)], kind: Kind, longest: u64) -> Option<Folded> {
             continue;
         }
         let between = edge.count * inside.count / all.count * (edge.mean() - inside.mean()).powi(2);
-        scored.push((between, size, welch(&edge, &inside).abs()));
+        let contrast = (edge.mean() - inside.mean()).abs() / usual.max(1.0);
+        scored.push((between, size, [contrast, welch(&edge, &inside).abs()]));
     }
     scored.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let &(best, size, z) = scored.first()?;
+    let &(best, size, [contrast, z]) = scored.first()?;
     // Times of a model without noise have no spread of their own, but a thousandth of their size is as good as none.
     let variance = (all.variance() - best / all.count).max((1e-3 * all.mean()).powi(2));
     let margin = (best - scored.get(1).map_or(0.0, |next| next.0)) / variance / 2.0;
-    (z > SIGNIFICANT && margin > MARGIN).then_some(Folded { size, z, margin })
+    let is_clear = z > SIGNIFICANT && margin > MARGIN && contrast > PERCEPTIBLE;
+    is_clear.then_some(Folded { size, contrast, z, margin })
 }
 
 fn gcd(one: u64, other: u64) -> u64 {
