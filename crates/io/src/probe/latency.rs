@@ -270,24 +270,27 @@ pub fn find(
         true => Some(sustained_writes(instrument, chunks)?),
         false => None,
     };
+    let write_command = match (buffered, units, program.value.as_deref()) {
+        (Some(true), Some(units), Some(programs)) => {
+            let interval = sustained_write.unwrap_or(0.0);
+            let cycle = Moments::of(programs.iter().copied()).mean() + COMMAND_CYCLES + bytes(whole) * bus;
+            (interval > 1.05 * cycle / units as f64).then_some(interval)
+        }
+        _ => None,
+    };
     if let (Some(units), Some(interval), Some(values)) = (units, sustained_write, &mut program.value) {
         // Where units are what limits writes, their rate says how long a program takes better than how long reads wait for one.
         let mean = Moments::of(values.iter().copied()).mean();
         let sustained = interval * units as f64 - COMMAND_CYCLES - bytes(whole) * bus;
-        if buffered == Some(true) && (0.8..1.25).contains(&(sustained / mean.max(1.0))) {
+        if buffered == Some(true)
+            && write_command.is_none()
+            && (0.8..1.1).contains(&(sustained / mean.max(1.0)))
+        {
             values.iter_mut().for_each(|value| *value *= sustained / mean);
             program.statistic +=
                 &format!("; sustained writes end every {:.2} us over {units} units", interval / 1e3);
         }
     }
-    let write_command = match (buffered, units, program.value.as_deref()) {
-        (Some(true), Some(units), Some(programs)) => {
-            let interval = sustained_write.unwrap_or(0.0);
-            let cycle = Moments::of(programs.iter().copied()).mean() + COMMAND_CYCLES + bytes(whole) * bus;
-            (interval > 1.1 * cycle / units as f64).then_some(interval)
-        }
-        _ => None,
-    };
     let latencies = Latencies {
         block_read,
         chunk_read,
