@@ -13,7 +13,7 @@
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
-use super::statistics::{Moments, confidence, median, welch};
+use super::statistics::{Moments, confidence, median, quantile, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use rand::RngExt;
@@ -100,9 +100,14 @@ pub fn find(
                 )
             })
             .collect();
-        let chunk = folded.iter().map(|(_, folded)| folded.size).reduce(gcd);
+        // What no probe found by itself is no chunk: then they contradict one another.
+        let sizes: Vec<u64> = folded.iter().map(|(_, folded)| folded.size).collect();
+        let chunk = sizes.iter().copied().reduce(gcd).filter(|common| sizes.contains(common));
         // Two rounds have to agree: more data may show edges that fewer did not.
         if chunk.is_some() && chunk == before || round == rounds {
+            if block > 1 {
+                return coarse(instrument, area, &samples, chunk, said);
+            }
             if let Some(chunk) = chunk {
                 let z = folded.iter().map(|(_, folded)| folded.z).fold(0.0, f64::max);
                 let size = Bytes(chunk * block_bytes);
@@ -123,6 +128,57 @@ pub fn find(
         statistic,
         "no position differs from the others: a component in front of the flash, or a cache, hides the chunks, or they are longer than 256 KiB",
     ))
+}
+
+/// The verdict on a device whose blocks are several sectors: a chunk may be one block, and what then differs is a level of striping above it.
+/// So two reads of neighbouring blocks inside a chunk must wait for one another as two of the same block do, and one read of both must be
+/// faster than that: it is one array read.
+fn coarse(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    samples: &[Samples; 3],
+    chunk: Option<u64>,
+    said: Vec<String>,
+) -> Result<Finding<Bytes>, ProbeError> {
+    let block = instrument.block_sectors();
+    let (mut once, mut twice) = (Vec::new(), Vec::new());
+    for _ in 0..512 {
+        let read = Operation::read(area.random_piece(u64::from(block), &mut instrument.rng), block);
+        once.push(instrument.single(read)?.0 as f64);
+        let ends = instrument.group([(read, Ns::ZERO), (read, Ns::ZERO)])?;
+        twice.push(ends[0].max(ends[1]).0 as f64);
+    }
+    let (once, twice) = (median(&mut once), median(&mut twice));
+    let inside = |samples: &Samples, chunk: u64| {
+        let mut times: Vec<f64> =
+            samples.0.iter().filter(|(at, _)| !at.is_multiple_of(chunk)).map(|&(_, time)| time).collect();
+        median(&mut times)
+    };
+    let mut pairs: Vec<f64> = samples[1].0.iter().map(|&(_, time)| time).collect();
+    let fast = quantile(&mut pairs, 0.25);
+    let mut statistic = format!(
+        "{}; a block takes {:.1} us, twice at once {:.1} us, a quarter of neighbours at once less than {:.1} us",
+        said.join("; "),
+        once / 1e3,
+        twice / 1e3,
+        fast / 1e3
+    );
+    let block_bytes = u64::from(block) * SECTOR_BYTES;
+    if let Some(chunk) = chunk {
+        let [single, pair] = [inside(&samples[0], chunk), inside(&samples[1], chunk)];
+        statistic +=
+            &format!("; inside, both in one read {:.1} us, in two {:.1} us", single / 1e3, pair / 1e3);
+        if pair > 0.9 * twice && single < 0.93 * twice {
+            let reason = "positions at multiples of it differ from those between, where both blocks are one array read";
+            return Ok(Finding::of(Bytes(chunk * block_bytes), 0.99, statistic, reason));
+        }
+    }
+    if twice > 1.25 * once && fast < 0.85 * twice {
+        let reason = "blocks next to one another do not wait as two reads of one block do: a chunk is one block, or less";
+        return Ok(Finding::of(Bytes(block_bytes), 0.9, statistic, reason));
+    }
+    let reason = "neighbouring blocks cannot be told from one block: chunks may be of one block or more";
+    Ok(Finding::undetermined(statistic, reason))
 }
 
 fn sample(instrument: &mut Instrument<'_>, area: Area, kind: Kind) -> Result<(u64, f64), ProbeError> {

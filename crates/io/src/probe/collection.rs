@@ -19,6 +19,8 @@ pub struct Onset {
 
 /// Windows that are compared.
 const WINDOW: u64 = 32 << 20;
+/// What a step says, and what it does not.
+const STEPS_UP: &str = "latency steps up and stays up: collection, unless a cache of faster cells was full or the drive slowed down to cool";
 /// By how much latency must rise.
 const STEP: f64 = 1.25;
 
@@ -72,13 +74,7 @@ pub fn find(
             let latency = [mean(&windows[..at]), mean(&windows[at..])];
             let statistic =
                 statistic(format!("{:.0} us before, {:.0} us after", latency[0] / 1e3, latency[1] / 1e3));
-            (
-                Onset {
-                    volume: Finding::of(volume(at), 0.95, statistic, "latency steps up and stays up"),
-                    latency,
-                },
-                curve,
-            )
+            (Onset { volume: Finding::of(volume(at), 0.8, statistic, STEPS_UP), latency }, curve)
         }
         None => {
             let latency = [mean(&windows), 0.0];

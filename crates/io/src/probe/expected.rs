@@ -126,7 +126,7 @@ fn cost(
     speed: &Speed,
 ) -> Cost {
     let (depth, capacity) = (info.depth, info.capacity);
-    let behind = (units.unwrap_or(USUAL_UNITS) * 400).clamp(2000, 60_000);
+    let behind = (units.unwrap_or(USUAL_UNITS) * 64).clamp(600, 2500);
     let (quick, area) = (options.quick, options.area.0);
     let of = |short: u64, full: u64| if quick { short } else { full };
     match name {
@@ -145,7 +145,7 @@ fn cost(
             // ones, twice where no read met a program.
             written: (1024 + behind + 256) * chunk + 2 * (4096 * chunk).max(128 << 20),
             // Of what is tried, a quarter is enough as a rule.
-            pause: if units.is_some() { 8 * behind / 4 + 768 } else { 768 },
+            pause: if units.is_some() { 4 * behind + 768 } else { 768 },
         },
         "parallelism" => {
             let (operations, depths) = (of(1024, 8192), u64::from(depth.ilog2()) + 1);

@@ -530,7 +530,7 @@ fn behind_programs(
     const WANTED: usize = 192;
     let block = instrument.block_sectors();
     let (mut delays, mut reads) = (Vec::new(), 0u64);
-    let most = (units * 400).clamp(2000, 60_000);
+    let most = (units * 64).clamp(600, 2500);
     // A read that only waits for a transfer on its bus is no measure of a program.
     let least = (0.4 * alone).max(1.3 * bus_hold);
     while delays.len() < WANTED && reads < most {
@@ -538,12 +538,12 @@ fn behind_programs(
         instrument.single(Operation::write(places[0], chunks.sectors as u32))?;
         let delay = instrument.single(Operation::read(places[1], block))?.0 as f64 - alone;
         // The flash has to be idle again, and nothing of this write on its way.
-        instrument.pause(Ns::from_millis(8))?;
+        instrument.pause(Ns::from_millis(4))?;
         reads += 1;
         if delay > least {
             delays.push(delay);
         }
-        if reads == most / 4 && delays.len() < 6 {
+        if reads == most / 2 && delays.len() < 6 {
             return Ok(None);
         }
     }

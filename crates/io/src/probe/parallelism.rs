@@ -72,7 +72,13 @@ fn knee(
         return Ok(Finding::undetermined(String::new(), "nothing was measured"));
     };
     let statistic = format!("{rate:.0} MB/s at {depth} at a time; the best of 1 to {last} is {best:.0} MB/s");
-    Ok(if depth == last && last > 1 {
+    let least = points.iter().map(|&(_, rate)| rate).fold(f64::MAX, f64::min);
+    Ok(if best < 1.15 * least {
+        Finding::undetermined(
+            statistic,
+            "throughput hardly depends on the depth: nothing of the flash is to be seen",
+        )
+    } else if depth == last && last > 1 {
         Finding::undetermined(statistic, "throughput still grows at the largest depth")
     } else {
         Finding::of(depth, 0.95, statistic, "the least depth with 95 % of the best throughput")

@@ -4,7 +4,7 @@
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
-use super::statistics::{Moments, median, welch};
+use super::statistics::{Moments, confidence, median, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
@@ -73,7 +73,12 @@ pub fn find(
     } else {
         "reads in sequence are no faster than the first"
     };
-    let present = Finding::of(is_there, 0.99, statistic, reason);
+    let is_not = late.mean() > 0.95 * alone && late.mean() > 0.95 * first.mean();
+    let present = if is_there || is_not {
+        Finding::of(is_there, if is_there { confidence(z) } else { 0.95 }, statistic, reason)
+    } else {
+        Finding::undetermined(statistic, "reads in sequence are faster, but not clearly")
+    };
     if !is_there {
         let none = || "there is no read-ahead";
         let found = ReadAhead {

@@ -98,7 +98,10 @@ pub fn find(
         idle.push(instrument.single(Operation::write(place, sectors as u32))?.0 as f64);
     }
     let idle = median(&mut idle);
-    let is_quick = idle < alone;
+    let is_quick = idle < 0.9 * alone;
+    // Neither as quick as a link, nor as slow as a program: reads may come from the buffer themselves.
+    let is_slow = idle > 1.2 * alone;
+    let all_resident = slow < 8;
     let mut statistic = format!(
         "a write on an idle device takes {:.1} us, a read {:.1} us; ",
         idle / 1e3,
@@ -111,6 +114,27 @@ pub fn find(
     // Operations under way are ahead, too, and a sustained rate has noise.
     let is_ahead = ahead > 1.25 * f64::from(depth) + 0.01 * writes as f64;
     let is_resident = resident >= 8;
+    if !is_ahead && !is_resident && !is_quick && !is_slow {
+        let reason =
+            "writes take about as long as reads: all of the area may be in a buffer, or there is none";
+        let none = || Finding::undetermined(statistic.clone(), reason);
+        let found = WriteBuffer {
+            present: none(),
+            size: Finding::undetermined(statistic.clone(), reason),
+            kept: Finding::undetermined(statistic.clone(), reason),
+        };
+        return Ok((found, curve));
+    }
+    if is_resident && all_resident {
+        let least = Bytes((resident as f64 * bytes) as u64);
+        let reason = format!("all that was written is still in the buffer: at least {least}");
+        let found = WriteBuffer {
+            present: Finding::of(true, 0.99, statistic.clone(), "what was written is read from a buffer"),
+            size: Finding::undetermined(statistic.clone(), reason.clone()),
+            kept: Finding::undetermined(statistic.clone(), reason),
+        };
+        return Ok((found, curve));
+    }
     if !is_ahead && !is_resident && !is_quick {
         let reason = "writes take as long at once as later, and are read from flash at once";
         let found = WriteBuffer {
