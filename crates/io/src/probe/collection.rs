@@ -22,7 +22,7 @@ const WINDOW: u64 = 32 << 20;
 /// What a step says, and what it does not.
 const STEPS_UP: &str = "latency steps up and stays up: collection, unless a cache of faster cells was full or the drive slowed down to cool";
 /// By how much latency must rise.
-const STEP: f64 = 1.25;
+const STEP: f64 = 1.6;
 
 /// Writes chunks at random places of `area` until latency has stepped up, `most` bytes at most, or for so long at most.
 ///

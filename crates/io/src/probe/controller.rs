@@ -60,8 +60,15 @@ pub(super) fn turn(
             Finding::of(Turn::Drains, 0.95, statistic, "the write waits until the read has ended")
         }
         share if share < 0.5 || !could_be_first => {
-            let value = if costs > 4.0 * waited.error() && costs > 0.01 * read { costs } else { 0.0 };
-            Finding::of(Turn::Costs(value), 0.8, statistic, "what it waits for beyond the read's command")
+            // A wait of the size of a read or a write is for a unit or the buffer, and no turn.
+            if costs > 0.7 * read.min(write) {
+                return Ok(Finding::undetermined(
+                    statistic,
+                    "it waits, but perhaps for a unit or for room in the buffer",
+                ));
+            }
+            let value = if costs > 6.0 * waited.error() && costs > 0.05 * read { costs } else { 0.0 };
+            Finding::of(Turn::Costs(value), 0.6, statistic, "what it waits for beyond the read's command")
         }
         _ => Finding::undetermined(statistic, "some writes wait for the read, others do not"),
     })
@@ -184,6 +191,7 @@ pub(super) fn link(
     chunks: Chunks,
     per_byte: f64,
     bus: f64,
+    error: f64,
     flash: Option<f64>,
 ) -> Result<Finding<f64>, ProbeError> {
     let large = (256 << 10) / SECTOR_BYTES;
@@ -195,7 +203,7 @@ pub(super) fn link(
     })?;
     let most = measured.bandwidth() / 1e6;
     let statistic = format!(
-        "a byte more costs {:.2} ns beyond the bus ({bus:.2} ns); large random reads get {most:.0} MB/s",
+        "a byte more costs {:.2} ns beyond the bus ({bus:.2} ns, standard error {error:.3} ns); large random reads get {most:.0} MB/s",
         per_byte.max(0.0)
     );
     // A good part of what the flash could do, and still not all: something in front of it.
@@ -207,7 +215,8 @@ pub(super) fn link(
             "large reads get no more, and flash could give twice as much",
         ));
     }
-    if per_byte > 0.03 * bus && per_byte > 0.02 {
+    // As much as the noise of both would be no link; nor is what carries more than any does.
+    if per_byte > 0.03 * bus && per_byte > 4.0 * error && per_byte > 0.06 {
         let rate = 1e3 / per_byte;
         return Ok(Finding::of(rate, 0.95, statistic, "bus and link carry a read one after the other"));
     }

@@ -91,6 +91,9 @@ pub fn find(
         0.0
     };
 
+    let lost = Domains { unit: None, domain: None, ..domains.clone() };
+    let is_lost = !still_hold(instrument, chunks, domains)?;
+    let domains = if is_lost { &lost } else { domains };
     let units = domains.units.value;
     let unit_hold = hold(instrument, chunks, domains, block)?;
     let chunk_hold = hold(instrument, chunks, domains, whole)?;
@@ -160,6 +163,11 @@ pub fn find(
     let moved = if whole_chunks.value == Some(true) { bytes(whole) } else { bytes(block) };
     // Bus and link carry the same bytes one after the other: what the bus does not explain is the link.
     let link_per_byte = if whole_chunks.value == Some(true) { per_byte } else { per_byte - bus };
+    // Of both slopes.
+    let span = (bytes(whole) - bytes(block)).max(1.0);
+    let idle_error = [&blocks, &wholes].map(|times| Moments::of(times.iter().copied()).error());
+    let held_error = chunk_hold.map_or(0.0, |held| held.error());
+    let error = (idle_error[0].powi(2) + idle_error[1].powi(2) + 2.0 * held_error.powi(2)).sqrt() / span;
     // Bytes a second that the flash could give, units and buses together, at most.
     let flash = match (units, domains.degree.value, held_by_chunk) {
         (Some(units), Some(degree), Some(held)) if bus > 0.0 => {
@@ -167,7 +175,8 @@ pub fn find(
         }
         _ => None,
     };
-    let link = match (controller::link(instrument, chunks, link_per_byte, bus, flash)?, transfer.value) {
+    let link = match (controller::link(instrument, chunks, link_per_byte, bus, error, flash)?, transfer.value)
+    {
         (link, Some(_)) => link,
         (link, None) => Finding::undetermined(
             link.statistic,
@@ -262,6 +271,11 @@ pub fn find(
             _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
         };
     }
+    let shortest = read.value.as_ref().map_or(0.0, |values| values.iter().copied().fold(0.0, f64::max));
+    if program.value.as_ref().is_some_and(|values| values.iter().any(|&value| value < shortest)) {
+        let reason = "what was seen is shorter than an array read, and no program is";
+        program = Finding::undetermined(program.statistic, reason);
+    }
     let turn = match (buffered, chunk_write) {
         (Some(true), Some(write)) => controller::turn(instrument, chunks, chunk_read, write, command.value)?,
         _ => Finding::undetermined(String::new(), "programs hide what it costs to turn"),
@@ -354,10 +368,19 @@ fn page_types(times: &[f64]) -> Vec<f64> {
                 Moments::of(kept[from + trim..to - trim].iter().copied())
             })
             .collect();
-        let are_apart = shares.windows(2).all(|pair| {
-            let deviation = (pair[0].variance().sqrt() + pair[1].variance().sqrt()) / 2.0;
-            pair[1].mean() - pair[0].mean() > (APART * deviation).max(0.03 * pair[0].mean())
+        // Noise split into equal shares has no gaps: between kinds of pages there are few, where one kind has most.
+        let gaps_are_empty = (1..types).all(|share| {
+            let at = kept.len() * share / types;
+            let width = kept.len() / types / 8;
+            let (low, high) = (kept[at - width], kept[(at + width).min(kept.len() - 1)]);
+            let around = &shares[share - 1..=share];
+            high - low > 0.6 * (around[1].mean() - around[0].mean())
         });
+        let are_apart = gaps_are_empty
+            && shares.windows(2).all(|pair| {
+                let deviation = (pair[0].variance().sqrt() + pair[1].variance().sqrt()) / 2.0;
+                pair[1].mean() - pair[0].mean() > (APART * deviation).max(0.03 * pair[0].mean())
+            });
         if are_apart {
             return shares.iter().map(Moments::mean).collect();
         }
@@ -431,6 +454,28 @@ fn meetings(
         }
     }
     Ok(Some(waits.map(|mut waits| quantile(&mut waits, 0.9).max(0.0))))
+}
+
+/// Whether chunks still share units as they did when the units were found: a device that sends writes to idle units has moved them.
+fn still_hold(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    domains: &Domains,
+) -> Result<bool, ProbeError> {
+    const STAGGER: Ns = Ns::from_micros(2);
+    let Some(unit) = domains.unit else { return Ok(true) };
+    let block = instrument.block_sectors();
+    let mut classes = [Moments::default(); 2];
+    for number in 0..512 {
+        let shares = number % 2 == 1;
+        let pair = companions(instrument, chunks, 2, |one, other| unit.holds(one, other) == shares);
+        let &[first, second] = pair.as_slice() else { continue };
+        let (first, second) = (first.max(second), first.min(second));
+        let group = [(Operation::read(first, block), Ns::ZERO), (Operation::read(second, block), STAGGER)];
+        classes[usize::from(shares)].add(instrument.group(group)?[1].0 as f64);
+    }
+    let contrast = classes[1].mean() - classes[0].mean();
+    Ok(contrast > 0.75 * domains.unit_contrast)
 }
 
 /// Time between completions of reads on one unit that is kept busy; none when units are not known.

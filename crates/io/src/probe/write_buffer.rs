@@ -114,14 +114,23 @@ pub fn find(
     // Operations under way are ahead, too, and a sustained rate has noise.
     let is_ahead = ahead > 1.25 * f64::from(depth) + 0.01 * writes as f64;
     let is_resident = resident >= 8;
-    if !is_ahead && !is_resident && !is_quick && !is_slow {
+    if is_slow && !is_resident {
+        // However uneven a burst is: a write that takes as long as a program was programmed.
+        let reason = "a write takes longer than a read, and what was written last is read from flash";
+        let found = WriteBuffer {
+            present: Finding::of(false, 0.95, statistic.clone(), reason),
+            size: Finding::undetermined(String::new(), UNSEEN),
+            kept: Finding::undetermined(String::new(), UNSEEN),
+        };
+        return Ok((found, curve));
+    }
+    if !is_resident && !is_quick {
         let reason =
             "writes take about as long as reads: all of the area may be in a buffer, or there is none";
-        let none = || Finding::undetermined(statistic.clone(), reason);
         let found = WriteBuffer {
-            present: none(),
+            present: Finding::undetermined(statistic.clone(), reason),
             size: Finding::undetermined(statistic.clone(), reason),
-            kept: Finding::undetermined(statistic.clone(), reason),
+            kept: Finding::undetermined(statistic, reason),
         };
         return Ok((found, curve));
     }
@@ -131,16 +140,7 @@ pub fn find(
         let found = WriteBuffer {
             present: Finding::of(true, 0.99, statistic.clone(), "what was written is read from a buffer"),
             size: Finding::undetermined(statistic.clone(), reason.clone()),
-            kept: Finding::undetermined(statistic.clone(), reason),
-        };
-        return Ok((found, curve));
-    }
-    if !is_ahead && !is_resident && !is_quick {
-        let reason = "writes take as long at once as later, and are read from flash at once";
-        let found = WriteBuffer {
-            present: Finding::of(false, 0.95, statistic.clone(), reason),
-            size: Finding::undetermined(String::new(), UNSEEN),
-            kept: Finding::undetermined(String::new(), UNSEEN),
+            kept: Finding::undetermined(statistic, reason),
         };
         return Ok((found, curve));
     }
@@ -182,7 +182,7 @@ pub fn find(
     let size = ahead.max(0.0) + resident as f64;
     let found = WriteBuffer {
         present: Finding::of(true, 0.99, statistic.clone(), reason),
-        size: Finding::of(Bytes((size * bytes) as u64), 0.8, statistic.clone(), reason),
+        size: Finding::of(Bytes((size * bytes) as u64), 0.6, statistic.clone(), reason),
         kept: Finding::of(
             resident as f64 / size,
             0.8,
@@ -201,7 +201,7 @@ fn burst_of_long_writes(
 ) -> Result<(Option<f64>, String), ProbeError> {
     const DEPTH: u32 = 2;
     let longest = instrument.target().info().longest.0 / SECTOR_BYTES / sectors;
-    let (mut best, mut said) = (None, Vec::new());
+    let (mut clear, mut said): (Vec<f64>, Vec<String>) = (Vec::new(), Vec::new());
     for chunks in [4, 8, 16, 32].into_iter().filter(|&chunks| chunks <= longest) {
         instrument.pause(Ns::from_millis(500))?;
         let burst = instrument.keep(DEPTH, Ns::MAX, |rng, number| {
@@ -215,9 +215,12 @@ fn burst_of_long_writes(
         said.push(format!("{:.0} for writes of {chunks} chunks", ahead * chunks as f64));
         if ahead > 1.25 * f64::from(DEPTH) {
             // Of the writes under way, half is in the buffer.
-            best = best.max(Some(((ahead + f64::from(DEPTH) / 2.0) * chunks as f64) as u64));
+            clear.push((ahead + f64::from(DEPTH) / 2.0) * chunks as f64);
         }
     }
     let said = format!("bursts are ahead by chunks: {}", said.join(", "));
-    Ok((best.map(|ahead| ahead as f64), said))
+    // A burst that ran into something else (collection, a rate that drifts) stands alone.
+    let size = median(&mut clear.clone());
+    let agree = clear.iter().filter(|&&ahead| ahead < 1.7 * size && size < 1.7 * ahead).count();
+    Ok(((agree >= 2).then_some(size), said))
 }
