@@ -195,8 +195,11 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
 
 /// Share of free pages at which a plane is collected, assumed.
 const THRESHOLD: f64 = 0.02;
-/// Pages that are written back together, assumed.
-const RUN: u32 = 8;
+
+/// Pages that are written back together, assumed: a stripe over the domains.
+fn stripe(profile: &Profile) -> u32 {
+    profile.geometry.channels.clamp(2, 64)
+}
 
 /// Programs that a unit runs at a time, by what random writes sustain; 1 where that cannot be told.
 fn together(findings: &Findings, units: u64) -> u32 {
@@ -218,10 +221,11 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
         // Two reads on an idle device are as far apart as the last step of each takes; under load, so are all steps together.
         let operation = latencies.behind.min(interval);
         let command = interval - operation;
+        let run = f64::from(stripe(profile));
         // What a page written back costs where runs of them share the work of an operation.
         let run_page = latencies.write_command.map_or(operation / 4.0, |write| {
-            let share = operation / f64::from(RUN);
-            ((write - command - share).max(0.0) * f64::from(RUN) / f64::from(RUN - 1)).min(operation)
+            let share = operation / run;
+            ((write - command - share).max(0.0) * run / (run - 1.0)).min(operation)
         });
         source.note_found(format!("a command every {:.1} us at best", interval / 1e3));
         profile.processor = Some(Processor {
@@ -256,11 +260,13 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
             Some(size) => source.found(size.0, format!("a write buffer of {size}")),
             None => source.assumed(BUFFER, "a write buffer of 16 MiB"),
         };
-        let kept = buffer.kept.value.unwrap_or(0.0);
+        let pages = (bytes / page).clamp(1, 1 << 22) as u32;
+        // What waits below a stripe is not written back: a stripe goes as a whole.
+        let kept = buffer.kept.value.unwrap_or(0.0).max(f64::from(stripe(profile)) / f64::from(pages));
         profile.write_buffer = Some(WriteBuffer {
-            pages: (bytes / page).clamp(1, 1 << 22) as u32,
-            watermark: (kept * 1000.0).round().clamp(0.0, 990.0) / 1000.0,
-            run_pages: RUN,
+            pages,
+            watermark: (kept * 1e4).ceil().clamp(0.0, 9900.0) / 1e4,
+            run_pages: stripe(profile),
             entry_order: true,
             in_flight_pages: 2 * planes,
         });
