@@ -1,5 +1,7 @@
 //! What there is at a path: facts from the file system, /proc and /sys. Opens for reading only.
 
+use super::holes::first_hole;
+use super::identity::{Identity, behind_loop};
 use super::signatures::{HEAD_BYTES, TAIL_BYTES, signatures};
 use planewise_model::Bytes;
 use rustix::fs::{AtFlags, CWD, SeekFrom, StatxFlags};
@@ -17,6 +19,8 @@ pub struct Found {
     pub canonical: String,
     /// What it is.
     pub kind: Kind,
+    /// What tells it from all others, whatever path leads to it.
+    pub identity: Option<Identity>,
     /// Its size.
     pub capacity: Bytes,
     /// Unit of direct I/O, bytes.
@@ -39,6 +43,8 @@ pub struct Found {
     pub loops: Vec<String>,
     /// What its first and last bytes say.
     pub signatures: Vec<&'static str>,
+    /// Why these could not be read.
+    pub unread: Option<String>,
     /// Whether the system protects it against writing.
     pub is_read_only: bool,
     /// Where the first hole of a file is that has less space than its size says.
@@ -98,6 +104,7 @@ pub fn find(name: &str) -> Result<Found, String> {
         name: name.to_owned(),
         canonical: path.to_string_lossy().into_owned(),
         kind: kind(&meta),
+        identity: Some(Identity::new(&meta)),
         block_bytes: 512,
         ..Found::default()
     };
@@ -109,9 +116,10 @@ pub fn find(name: &str) -> Result<Found, String> {
     let system = Tables::read();
     let names = found.parts().into_iter().map(|part| format!("/dev/{part}")).collect::<Vec<_>>();
     let is_it = |source: &str| source == found.canonical || names.iter().any(|name| name == source);
-    found.swaps = system.swaps.into_iter().filter(|swap| is_it(swap)).collect();
-    found.loops =
-        system.loops.into_iter().filter(|(_, behind)| is_it(behind)).map(|(name, _)| name).collect();
+    let related = related(&meta);
+    found.swaps = system.swaps.into_iter().filter(|swap| is_used(swap, &related, is_it)).collect();
+    let behind = system.loops.into_iter().filter(|(node, behind)| is_behind(node, behind, &related, is_it));
+    found.loops = behind.map(|(node, _)| node).collect();
     if let Kind::BlockDevice { .. } = found.kind {
         let numbers = numbers_of(meta.rdev());
         let mounted = system.mounts.into_iter().filter(|mount| {
@@ -128,11 +136,66 @@ pub fn find(name: &str) -> Result<Found, String> {
             found.block_bytes = bytes;
         }
     }
-    found.signatures = read_signatures(&file, found.capacity.0);
+    found.check_same(&file)?;
+    match read_signatures(&file, found.capacity.0) {
+        Ok(signatures) => found.signatures = signatures,
+        Err(error) => found.unread = Some(explain(&error)),
+    }
     Ok(found)
 }
 
+/// All that overlaps with it: itself, and the partitions and the whole of a block device.
+fn related(meta: &fs::Metadata) -> Vec<Identity> {
+    let own = Identity::new(meta);
+    match own {
+        Identity::Device(device) => {
+            let others = numbers_of(device).into_iter();
+            others.map(|(major, minor)| Identity::Device(rustix::fs::makedev(major, minor))).collect()
+        }
+        Identity::File(..) => vec![own],
+    }
+}
+
+/// Whether a path that the system has in use leads to any of these; one that cannot be looked at is compared by its name.
+fn is_used(path: &str, related: &[Identity], is_it: impl Fn(&str) -> bool) -> bool {
+    // The kernel marks what was deleted since, and may go on under another link.
+    let plain = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let identity = Identity::of(Path::new(path));
+    identity.is_some_and(|identity| related.contains(&identity)) || is_it(path) || is_it(plain)
+}
+
+/// Whether any of these is behind a loop device.
+fn is_behind(node: &str, behind: &str, related: &[Identity], is_it: impl Fn(&str) -> bool) -> bool {
+    // Of a file, the second is the device that it is on: one that has files in use is in use itself.
+    let known = behind_loop(Path::new(node)).unwrap_or_default();
+    known.iter().any(|identity| related.contains(identity)) || is_used(behind, related, is_it)
+}
+
 impl Found {
+    /// Compares what was opened with what was found: the path may lead elsewhere by now.
+    ///
+    /// # Errors
+    /// It is another device or file, or another size.
+    pub fn check_same(&self, file: &File) -> Result<(), String> {
+        let meta = file.metadata().map_err(|error| explain(&error))?;
+        if self.identity != Some(Identity::new(&meta)) {
+            return Err("its path led to something else when it was opened than when it was looked at; allowed: a path that stays".to_owned());
+        }
+        let capacity = match self.kind {
+            Kind::BlockDevice { .. } => {
+                rustix::fs::seek(file, SeekFrom::End(0)).map_err(|error| explain(&error.into()))?
+            }
+            _ => meta.len(),
+        };
+        if capacity != self.capacity.0 {
+            return Err(format!(
+                "found {capacity} bytes when it was opened, and {} when it was looked at; allowed: a size that stays",
+                self.capacity.0
+            ));
+        }
+        Ok(())
+    }
+
     /// Names in /dev of a block device and its partitions.
     fn parts(&self) -> Vec<String> {
         [vec![self.base_name()], self.partitions.clone()].concat()
@@ -248,23 +311,20 @@ fn look_at_file(found: &mut Found, path: &Path, meta: &fs::Metadata) {
     let Ok(file) = File::open(path) else { return };
     // File systems without holes say that the first is at the end; some say nothing.
     found.unwritten = rustix::fs::seek(&file, SeekFrom::Hole(0)).ok().filter(|&hole| hole < found.capacity.0);
-    // What has its space and was only never written (fallocate) fills nothing up.
-    if meta.blocks() * 512 < meta.len() {
-        found.hole_that_writing_fills = found.unwritten;
-    }
+    // What has its space and was only never written (fallocate) fills nothing up; without a map of extents, the two look alike.
+    found.hole_that_writing_fills = first_hole(&file, meta.len()).unwrap_or(found.unwritten);
 }
 
-fn read_signatures(file: &File, capacity: u64) -> Vec<&'static str> {
+fn read_signatures(file: &File, capacity: u64) -> io::Result<Vec<&'static str>> {
     let read = |offset: u64, length: usize| {
         let length = (length as u64).min(capacity - offset) as usize;
         let mut bytes = vec![0; length];
-        // What cannot be read is found out by whoever measures; here it is as good as empty.
-        let _ = file.read_exact_at(&mut bytes, offset);
-        bytes
+        file.read_exact_at(&mut bytes, offset)?;
+        io::Result::Ok(bytes)
     };
-    let head = read(0, HEAD_BYTES);
-    let tail = read(capacity.saturating_sub(TAIL_BYTES as u64), TAIL_BYTES);
-    signatures(&head, &tail, capacity)
+    let head = read(0, HEAD_BYTES)?;
+    let tail = read(capacity.saturating_sub(TAIL_BYTES as u64), TAIL_BYTES)?;
+    Ok(signatures(&head, &tail, capacity))
 }
 
 /// A mounted file system.
@@ -381,6 +441,104 @@ mod tests {
         let found = find(path.to_str().unwrap()).unwrap();
         assert!(found.hole_that_writing_fills.is_some_and(|hole| (8192..=65536).contains(&hole)));
         assert!(find("/nowhere/at/all").unwrap_err().contains("no such"));
+    }
+
+    #[test]
+    fn space_past_the_end_makes_up_for_no_hole() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&[1u8; 65536]).unwrap();
+        file.set_len(1 << 20).unwrap();
+        if rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::KEEP_SIZE, 1 << 20, 2 << 20).is_err() {
+            eprintln!("skipped: this file system preallocates nothing");
+            return;
+        }
+        file.sync_all().unwrap();
+        let meta = file.metadata().unwrap();
+        assert!(meta.blocks() * 512 >= meta.len(), "its blocks alone say that it is whole");
+        assert_eq!(find(path.to_str().unwrap()).unwrap().hole_that_writing_fills, Some(65536));
+        // A hole in the middle of many extents, then none.
+        for block in (0..128u64).filter(|block| block % 2 == 1 && *block != 77) {
+            file.write_all_at(&[1u8; 4096], block * 8192).unwrap();
+            file.write_all_at(&[1u8; 4096], block * 8192 + 4096).unwrap();
+        }
+        file.write_all_at(&[1u8; 1 << 19], 0).unwrap();
+        file.sync_all().unwrap();
+        let hole = find(path.to_str().unwrap()).unwrap().hole_that_writing_fills;
+        assert_eq!(hole, Some(1 << 19));
+        if rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, 1 << 20).is_ok()
+            && first_hole(&file, 1 << 20).is_ok()
+        {
+            let found = find(path.to_str().unwrap()).unwrap();
+            assert_eq!(found.hole_that_writing_fills, None, "preallocated");
+            assert!(found.unwritten.is_some(), "and never written");
+        }
+    }
+
+    #[test]
+    fn what_was_opened_is_what_was_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, other] = ["file", "other"].map(|name| directory.path().join(name));
+        std::fs::write(&path, [1u8; 4096]).unwrap();
+        std::fs::write(&other, [1u8; 4096]).unwrap();
+        let found = find(path.to_str().unwrap()).unwrap();
+        assert_eq!(found.check_same(&File::open(&path).unwrap()), Ok(()));
+        let error = found.check_same(&File::open(&other).unwrap()).unwrap_err();
+        assert!(error.contains("something else"), "{error}");
+        std::fs::write(&path, [1u8; 8192]).unwrap();
+        let error = found.check_same(&File::open(&path).unwrap()).unwrap_err();
+        assert!(error.contains("found 8192 bytes when it was opened, and 4096"), "{error}");
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_empty() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        std::fs::write(&path, [0u8; 4096]).unwrap();
+        let file = File::open(&path).unwrap();
+        assert_eq!(read_signatures(&file, 4096).unwrap(), Vec::<&str>::new());
+        assert!(read_signatures(&file, 8192).is_err());
+    }
+
+    #[test]
+    fn a_swap_file_is_known_by_any_of_its_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let [path, link] = ["file", "link"].map(|name| directory.path().join(name));
+        std::fs::write(&path, "x").unwrap();
+        std::fs::hard_link(&path, &link).unwrap();
+        let related = related(&fs::metadata(&path).unwrap());
+        assert!(is_used(link.to_str().unwrap(), &related, |_| false));
+        assert!(!is_used("/nowhere", &related, |_| false));
+        assert!(is_used("/nowhere (deleted)", &related, |name| name == "/nowhere"));
+    }
+
+    #[test]
+    fn a_file_behind_a_loop_device_is_known_by_any_of_its_names() {
+        struct Loop(String);
+        impl Drop for Loop {
+            fn drop(&mut self) {
+                let _ = std::process::Command::new("losetup").args(["-d", &self.0]).status();
+            }
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let [path, link] = ["file", "link"].map(|name| directory.path().join(name));
+        std::fs::write(&path, vec![0u8; 1 << 20]).unwrap();
+        std::fs::hard_link(&path, &link).unwrap();
+        let made = std::process::Command::new("losetup").args(["-r", "-f", "--show"]).arg(&path).output();
+        let made = match made {
+            Ok(output) if output.status.success() => {
+                Loop(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+            }
+            _ => {
+                eprintln!("skipped: no loop device can be set up here");
+                return;
+            }
+        };
+        let link = link.to_str().unwrap();
+        assert_eq!(find(link).unwrap().loops, [made.0.clone()]);
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(find(link).unwrap().loops, [made.0.clone()], "deleted under its first name");
     }
 
     #[test]

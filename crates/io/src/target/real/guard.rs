@@ -37,6 +37,9 @@ pub fn check_writing(found: &Found, confirmed: Option<&str>) -> Result<(), Strin
     if found.is_read_only {
         against.push("it is read-only".to_owned());
     }
+    if let Some(why) = &found.unread {
+        against.push(format!("what is on it cannot be read ({why})"));
+    }
     if let Some(hole) = found.hole_that_writing_fills {
         against.push(format!(
             "it has a hole at byte {hole}, which writing would fill (fallocate -l {} FILE makes one without)",
@@ -132,6 +135,7 @@ mod tests {
             (Found { loops: list("/dev/loop3"), ..drive() }, "behind /dev/loop3"),
             (Found { signatures: vec!["an XFS file system"], ..drive() }, "an XFS file system on it"),
             (Found { is_read_only: true, ..drive() }, "read-only"),
+            (Found { unread: Some("an error".to_owned()), ..drive() }, "cannot be read (an error)"),
             (Found { hole_that_writing_fills: Some(4096), ..drive() }, "hole at byte 4096"),
         ];
         for (found, words) in cases {

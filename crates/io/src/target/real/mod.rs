@@ -9,6 +9,8 @@ mod failure;
 mod file;
 pub mod found;
 pub mod guard;
+mod holes;
+pub mod identity;
 mod pinned;
 mod signatures;
 mod sync;
@@ -125,6 +127,7 @@ pub fn open(name: &str, options: &RealOptions) -> Result<RealTarget, TargetError
         guard::check_writing(&found, options.destroy_data.as_deref()).map_err(unusable)?;
     }
     let file = file::open(&found, options.writes).map_err(unusable)?;
+    found.check_same(&file).map_err(unusable)?;
     let buffers = Buffers::new(options.depth, options.longest, options.writes).map_err(|_| {
         unusable(format!("not enough memory for {} operations of {}", options.depth, options.longest))
     })?;

@@ -4,7 +4,7 @@
 pub const HEAD_BYTES: usize = 256 << 10;
 
 /// Bytes of the end that are looked at: the backup of a GPT and the superblocks that RAID once kept there.
-pub const TAIL_BYTES: usize = 128 << 10;
+pub const TAIL_BYTES: usize = 256 << 10;
 
 /// A mark at a fixed place of the beginning.
 struct Mark {
@@ -14,7 +14,7 @@ struct Mark {
 }
 
 /// From the on-disk formats' own documentation; numbers in the byte order that they are stored in.
-const MARKS: [Mark; 28] = [
+const MARKS: [Mark; 42] = [
     mark("a GPT partition table", 512, b"EFI PART"),
     mark("a GPT partition table", 4096, b"EFI PART"),
     mark("an ext2, ext3 or ext4 file system", 1080, &[0x53, 0xef]),
@@ -43,9 +43,25 @@ const MARKS: [Mark; 28] = [
     mark("a dm-integrity volume", 0, b"integrt\0"),
     mark("a VDO volume", 0, b"dmvdo001"),
     mark("an Apple partition table", 512, b"PM\0\0"),
+    mark("a BitLocker encrypted volume", 3, b"-FVE-FS-"),
+    mark("an APFS container", 32, b"NXSB"),
+    mark("a ReFS file system", 3, b"ReFS\0"),
+    mark("an HFS+ file system", 1024, b"H+"),
+    mark("an HFS+ file system", 1024, b"HX"),
+    mark("an HFS file system", 1024, b"BD"),
+    mark("a JFS file system", 32768, b"JFS1"),
+    // Followed by Fs, 2Fs or 3Fs.
+    mark("a ReiserFS file system", 65588, b"ReIsEr"),
+    mark("a ReiserFS file system", 8244, b"ReIsEr"),
+    mark("a ReiserFS file system", 8212, b"ReIsErFs"),
+    mark("a Reiser4 file system", 65536, b"ReIsEr4"),
+    mark("a NILFS2 file system", 1030, &[0x34, 0x34]),
+    mark("an Oracle ASM disk", 32, b"ORCLDISK"),
+    mark("a Ceph BlueStore device", 0, b"bluestore block device"),
 ];
 
 const MD: &[u8] = &[0xfc, 0x4e, 0x2b, 0xa9];
+const DDF: [u8; 4] = [0xde, 0x11, 0xde, 0x11];
 const BCACHE: &[u8] =
     &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d, 0x81];
 
@@ -75,6 +91,16 @@ pub fn signatures(head: &[u8], tail: &[u8], capacity: u64) -> Vec<&'static str> 
     if [md_1_0, md_0_90].iter().any(|&at| capacity >= 131_072 && ends_with(capacity - at, MD)) {
         found.push("a member of a RAID array (md)");
     }
+    // Firmware RAID keeps its own in the last sectors: the last but one, and the last or its copy 256 before.
+    if [512, 4096].iter().any(|sector| ends_with(2 * sector, b"Intel Raid ISM Cfg Sig")) {
+        found.push("a member of a RAID array (Intel)");
+    }
+    if [512, 4096, 257 * 512].iter().any(|&at| ends_with(at, &DDF)) {
+        found.push("a member of a RAID array (DDF)");
+    }
+    if has_udf(head) {
+        found.push("a UDF file system");
+    }
     if head.get(128 << 10..).is_some_and(has_uberblock) {
         found.push("a ZFS pool");
     }
@@ -94,6 +120,12 @@ fn has_boot_record(head: &[u8]) -> bool {
     sector[510..] == [0x55, 0xaa]
         && entries.clone().all(|entry| entry[0] & 0x7f == 0)
         && entries.any(|entry| entry[4] != 0)
+}
+
+/// UDF has descriptors from 32 KiB on, 2 KiB or a block apart, each with its name after one byte.
+fn has_udf(head: &[u8]) -> bool {
+    let descriptors = head.get(32768..).unwrap_or_default().chunks(2048);
+    descriptors.take(64).any(|descriptor| descriptor.get(1..5).is_some_and(|name| name == b"NSR0"))
 }
 
 /// ZFS keeps a ring of uberblocks in each label, every 1 KiB or more apart.
@@ -140,6 +172,17 @@ mod tests {
         assert_eq!(with(CAPACITY as usize - 4096, b"EFI PART"), ["the backup of a GPT partition table"]);
         assert_eq!(with(CAPACITY as usize - 8192, MD), ["a member of a RAID array (md)"]);
         assert_eq!(with(CAPACITY as usize - 65536, MD), ["a member of a RAID array (md)"]);
+        for from_end in [1024, 8192] {
+            let found = with(CAPACITY as usize - from_end, b"Intel Raid ISM Cfg Sig. 1.0.00");
+            assert_eq!(found, ["a member of a RAID array (Intel)"]);
+        }
+        for from_end in [512, 4096, 257 * 512] {
+            assert_eq!(with(CAPACITY as usize - from_end, &DDF), ["a member of a RAID array (DDF)"]);
+        }
+        for descriptor in [0, 1, 2, 17] {
+            assert_eq!(with(32769 + descriptor * 2048, b"NSR03"), ["a UDF file system"]);
+            assert!(with(32770 + descriptor * 2048, b"NSR03").is_empty());
+        }
         assert_eq!(with((128 << 10) + 4096, &0x00ba_b10c_u64.to_le_bytes()), ["a ZFS pool"]);
     }
 

@@ -7,7 +7,7 @@ use crate::target::{Completed, Operation, Target, TargetError, TargetInfo};
 use planewise_model::{Direction, Ns, SECTOR_BYTES};
 use std::collections::VecDeque;
 use std::fs::File;
-use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -184,17 +184,22 @@ impl Shared {
     fn carry_out(&self, job: &Job) -> Option<String> {
         let asked = u64::from(job.operation.sectors) * SECTOR_BYTES;
         let offset = job.operation.start.0 * SECTOR_BYTES;
-        // SAFETY: a slice of the target's memory at least as long as the longest operation, the tag's alone for writing; for reading,
-        // nobody ever looks at it.
-        let memory = unsafe { std::slice::from_raw_parts_mut(job.memory, asked as usize) };
-        let moved = match job.operation.direction {
-            Direction::Read => rustix::io::pread(self.file.as_fd(), memory, offset),
-            Direction::Write => rustix::io::pwrite(self.file.as_fd(), memory, offset),
+        let (descriptor, memory) = (self.file.as_raw_fd(), job.memory.cast::<libc::c_void>());
+        // Reads may share their memory, and so no slice is ever made of it.
+        // SAFETY: at least as long as the longest operation, and mapped for as long as this thread has a part of it. Of reads, nobody
+        // ever looks at what came; of writes, it is the tag's alone.
+        let moved = unsafe {
+            match job.operation.direction {
+                Direction::Read => libc::pread64(descriptor, memory, asked as usize, offset as libc::off64_t),
+                Direction::Write => {
+                    libc::pwrite64(descriptor, memory, asked as usize, offset as libc::off64_t)
+                }
+            }
         };
-        match moved {
-            Ok(moved) if moved as u64 == asked => None,
-            Ok(moved) => Some(failure::short(moved as u64, asked)),
-            Err(error) => Some(failure::meaning(error.raw_os_error())),
+        match u64::try_from(moved) {
+            Ok(moved) if moved == asked => None,
+            Ok(moved) => Some(failure::short(moved, asked)),
+            Err(_) => Some(failure::meaning(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))),
         }
     }
 }
