@@ -91,9 +91,9 @@ pub fn open(
     Ok(Box::new(target))
 }
 
-/// Says what is going to be written.
-pub fn announce(plan: &WritePlan<'_>, quiet: bool) {
-    if !quiet {
+/// Says what is going to be written to a real target, whatever else is to be left unsaid: it is the last chance to stop it.
+pub fn announce(plan: &WritePlan<'_>) {
+    if plan.target.kind != planewise_io::TargetKind::Simulated {
         eprintln!("{plan}");
     }
 }

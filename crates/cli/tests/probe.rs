@@ -222,6 +222,34 @@ fn a_file_is_only_read_unless_its_name_is_typed_again() {
 }
 
 #[test]
+fn a_probe_goes_on_only_on_the_same_drive_and_lays_it_out_again() {
+    let place = Place::new();
+    let content = image(&place, "drive.img", 64);
+    if !reads_directly(&place, "drive.img") {
+        return;
+    }
+    let arguments = "probe drive.img --quick --area 64m --out x --destroy-data drive.img";
+    let stopped = signalled(&place, arguments, 2, "-INT");
+    assert_eq!(stopped.code, Some(130), "{}", stopped.err);
+    // A link stands for its target.
+    std::os::unix::fs::symlink("drive.img", place.path().join("by-id")).unwrap();
+    let said = place.ok("probe by-id --quick --area 64m --out z");
+    assert!(said.err.contains("--destroy-data drive.img allows"), "{}", said.err);
+    std::fs::rename(place.path().join("drive.img"), place.path().join("first.img")).unwrap();
+    place.file("drive.img", &content);
+    place.fails(2, arguments, &["another probe", "its identity is inode"]);
+    assert!(std::fs::read(place.path().join("drive.img")).unwrap() == content, "it was written");
+    std::fs::rename(place.path().join("first.img"), place.path().join("drive.img")).unwrap();
+    let done = file(&place, "x").findings.stages.len();
+    let said = place.ok(&format!("{arguments} --quiet"));
+    assert!(said.err.starts_with("writes to drive.img") && said.err.lines().count() == 1, "{}", said.err);
+    let file = file(&place, "x");
+    let next = &file.findings.stages[done];
+    assert!(next.written >= Bytes(64 << 20), "{next:?}");
+    assert_eq!(file.status, Status::Complete);
+}
+
+#[test]
 fn a_target_that_fails_leaves_what_was_found_and_no_profile() {
     let place = Place::new();
     image(&place, "drive.img", 65);

@@ -106,6 +106,9 @@ fn nothing_is_written_without_the_name_typed_again_and_then_it_is_said_first() {
         .filter(|block| before[block * 4096..][..4096] != after[block * 4096..][..4096])
         .collect();
     assert_eq!(changed, (512..768).collect::<Vec<_>>());
+    // What is about to be lost is said to those who want to hear nothing, too.
+    let quiet = place.ok(&format!("{write} --destroy-data drive.bin --out y --quiet"));
+    assert!(quiet.err.starts_with("writes to drive.bin") && quiet.err.lines().count() == 1, "{}", quiet.err);
 }
 
 #[test]

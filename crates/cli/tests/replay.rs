@@ -49,7 +49,7 @@ fn a_trace_on_a_simulated_target_is_on_time_and_its_results_are_the_same_each_ti
     assert_eq!(all.runs.len(), 2);
     for run in &all.runs {
         let replay = run.replay.as_ref().unwrap();
-        assert!(replay.faithful && replay.lateness_ns.max == 0 && replay.mode == "open");
+        assert!(replay.faithful == Some(true) && replay.lateness_ns.max == 0 && replay.mode == "open");
         assert_eq!(run.metrics.requests.completed, 300);
         let target = run.target.as_ref().unwrap();
         assert_eq!((target.kind.as_str(), target.units), ("simulated device", Some(4)));
@@ -68,7 +68,9 @@ fn a_trace_too_fast_is_late_and_marked_and_a_wide_bound_lets_it_pass() {
     let said = place.ok(&format!("{fast} --out a"));
     assert!(said.out.contains("not faithful") && said.err.contains("slower than the trace"), "{}", said.err);
     let replay = results(&place, "a").runs[0].replay.clone().unwrap();
-    assert!(!replay.faithful && replay.late_for_room > 250 && replay.lateness_ns.p99 > 1_000_000);
+    assert!(
+        replay.faithful == Some(false) && replay.late_for_room > 250 && replay.lateness_ns.p99 > 1_000_000
+    );
     let said = place.ok(&format!("{fast} --lateness-bound 100s --out b"));
     assert!(!said.out.contains("not faithful"), "{}", said.out);
 }

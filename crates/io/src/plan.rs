@@ -68,6 +68,7 @@ mod tests {
             longest: Bytes(1 << 20),
             depth: 32,
             writable: true,
+            identity: None,
         };
         let plan = WritePlan {
             target: &target,

@@ -39,6 +39,7 @@ impl Scripted {
             longest: Bytes(64 << 10),
             depth,
             writable: true,
+            identity: None,
         };
         Scripted {
             info,
@@ -166,7 +167,7 @@ fn every(us: u64, count: u64) -> Vec<Request> {
 fn a_host_on_time_is_never_late_and_latencies_are_the_targets() {
     let ended = replay(&mut Scripted::new(8, 100), &HostOptions::new(), &every(50, 1000), Pace::Recorded);
     let replay = ended.replay();
-    assert_eq!((replay.lateness_ns.max, replay.late_for_room, replay.faithful), (0, 0, true));
+    assert_eq!((replay.lateness_ns.max, replay.late_for_room, replay.faithful), (0, 0, Some(true)));
     assert!(ended.completions.iter().all(|one| one.completed - one.request.arrival == Ns(100 * US)));
     assert_eq!(ended.outcome.result.metrics.duration_ns, 1000 * 50 * US + 100 * US);
 }
@@ -182,7 +183,7 @@ fn oversleeping_is_lateness_of_each_request_and_above_the_bound_the_replay_is_no
         let lateness = ended.replay().lateness_ns;
         assert_eq!((lateness.mean, lateness.max), (30_000.0, 30_000));
         assert!(lateness.p50.abs_diff(30_000) <= 30 && lateness.p99.abs_diff(30_000) <= 30, "{lateness:?}");
-        assert_eq!(ended.replay().faithful, faithful);
+        assert_eq!(ended.replay().faithful, Some(faithful));
         // The time since a request was due is its latency, whoever is to blame.
         assert!(ended.completions.iter().all(|one| one.completed - one.request.arrival == Ns(40 * US)));
         assert!(ended.outcome.result.status == Status::Complete, "late is not cut short");
@@ -199,7 +200,7 @@ fn what_finds_the_queue_full_is_late_and_counted_as_such() {
     let expected: u64 = (1..=8).map(|n| n * 100 * US).sum();
     assert_eq!(ended.replay().lateness_ns.mean, expected as f64 / 10.0);
     assert_eq!(ended.replay().lateness_ns.max, 800 * US);
-    assert!(!ended.replay().faithful);
+    assert_eq!(ended.replay().faithful, Some(false));
 }
 
 #[test]
@@ -218,6 +219,7 @@ fn a_closed_loop_keeps_its_depth_and_the_order_of_the_trace() {
         assert_eq!(ended.outcome.result.metrics.duration_ns, rounds * 70 * US);
         let replay = ended.replay();
         assert_eq!((replay.mode.as_str(), replay.depth, replay.lateness_ns.max), ("closed", Some(depth), 0));
+        assert_eq!(replay.faithful, None, "nothing is due");
     }
     let none =
         replay_until(&mut Scripted::new(1, 1), &HostOptions::new(), &every(1, 1), Pace::Closed(0), 1, 9);

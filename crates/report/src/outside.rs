@@ -18,7 +18,7 @@ pub fn knows_conflicts(run: &RunResult) -> bool {
 
 /// Why a replay was late too often, in words; none when it was not, and for other runs.
 pub fn unfaithful(run: &RunResult) -> Option<String> {
-    let replay = run.replay.as_ref().filter(|replay| !replay.faithful)?;
+    let replay = run.replay.as_ref().filter(|replay| replay.faithful == Some(false))?;
     Some(format!(
         "not faithful: p99 of lateness {} is above {}, {}",
         format::time(replay.lateness_ns.p99 as f64),
@@ -58,7 +58,11 @@ pub(crate) fn lateness(replay: &Replay) -> String {
     let Some(depth) = replay.depth else {
         let time = |ns: u64| format::time(ns as f64);
         let of = &replay.lateness_ns;
-        let faithful = if replay.faithful { "faithful" } else { "not faithful" };
+        let faithful = match replay.faithful {
+            Some(true) => "faithful",
+            Some(false) => "not faithful",
+            None => return "no request was measured".to_owned(),
+        };
         return format!("p50 {}  p99 {}  max {}  {faithful}", time(of.p50), time(of.p99), time(of.max));
     };
     format!("none is due in a closed loop, depth {}", format::count(depth.into()))
@@ -90,7 +94,7 @@ pub fn replay(results: &Results, style: Style) -> String {
     out += &format!("\n{}\n", paint("lateness", Tone::Strong, style));
     for (run, name) in results.runs.iter().zip(names::run_names(results)) {
         let Some(replay) = &run.replay else { continue };
-        let tone = if replay.faithful { Tone::Plain } else { Tone::Worse };
+        let tone = if replay.faithful == Some(false) { Tone::Worse } else { Tone::Plain };
         let line = format!("  {:<16} {}", format::one_line(&name, 32), lateness(replay));
         out += &(paint(&line, tone, style) + "\n");
     }

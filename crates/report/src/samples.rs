@@ -100,7 +100,7 @@ pub fn replayed() -> Results {
                 max: lateness(40),
             },
             lateness_bound_ns: 1_000_000,
-            faithful: late == 1,
+            faithful: Some(late == 1),
             folded: 12,
             ..Replay::default()
         });

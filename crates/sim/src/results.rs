@@ -126,8 +126,10 @@ pub struct Replay {
     pub lateness_ns: Distribution,
     /// The 99th percentile of lateness above which the replay is not faithful, ns.
     pub lateness_bound_ns: u64,
-    /// Whether the 99th percentile of lateness is within the bound. A closed loop always is.
-    pub faithful: bool,
+    /// Whether the 99th percentile of lateness is within the bound. Absent where nothing says so: in a closed loop, where nothing is
+    /// due, and where no request was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub faithful: Option<bool>,
     /// Requests that were late because the host's queue had no room: the target is slower than the trace.
     pub late_for_room: u64,
     /// Recorded requests that were left out because they write.

@@ -122,7 +122,7 @@ pub struct OutputArguments {
     /// Print results.json instead of the table, and nothing else, on standard output
     #[arg(long, help_heading = "Output")]
     pub json: bool,
-    /// Nothing on standard error but errors
+    /// Nothing on standard error but errors, and what is about to be written to a real target
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
 }

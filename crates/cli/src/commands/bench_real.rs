@@ -192,7 +192,7 @@ impl Bench<'_> {
             volume: sum(|needs| needs.written).map(Bytes),
             time: sum(|needs| needs.time.map(|time| time.0)).map(Duration::from_nanos),
         };
-        target::announce(&plan, self.arguments.common.output.quiet);
+        target::announce(&plan);
     }
 
     /// One run, and what ended it early.

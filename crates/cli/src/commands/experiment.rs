@@ -52,6 +52,15 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
         .map_err(|failure| hint(failure, experiment, &options))?;
     let steps = (experiment.steps)(&options, target.info())
         .map_err(|error| Failure::usage(format!("bench --experiment {name}: --set {error}")))?;
+    let left_out = experiments::left_out(experiment, &options, target.info());
+    if !left_out.is_empty() && !quiet {
+        eprintln!(
+            "note: sizes {} are left out: {place} takes multiples of {} bytes up to {}",
+            left_out.join(", "),
+            target.info().block_bytes,
+            target.info().longest.min(options.area)
+        );
+    }
     let setup = Setup {
         trace: TraceSetup {
             name: name.to_owned(),
@@ -66,7 +75,7 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
     };
     let claimed = Claimed::new("bench", setup, &arguments.common.output)?;
     if simulated.is_none() && writes {
-        announce(&mut *target, experiment, &steps, quiet)?;
+        announce(&mut *target, experiment, &steps)?;
     }
     let host = planewise_io::drivers::HostOptions {
         condition: condition_text(simulated.is_some(), condition),
@@ -181,12 +190,7 @@ fn all_options(
 }
 
 /// Says what is written before anything is, with a time that a look at how fast the target reads gives.
-fn announce(
-    target: &mut dyn Target,
-    experiment: &Experiment,
-    steps: &[Step],
-    quiet: bool,
-) -> Result<(), Failure> {
+fn announce(target: &mut dyn Target, experiment: &Experiment, steps: &[Step]) -> Result<(), Failure> {
     let rate = experiments::reading_rate(target)?;
     let (mut volume, mut end, mut time) = (Some(0), 0, Ns::ZERO);
     for step in steps {
@@ -216,6 +220,6 @@ fn announce(
         volume: volume.map(Bytes),
         time: Some(Duration::from_nanos(time.0)),
     };
-    target::announce(&plan, quiet);
+    target::announce(&plan);
     Ok(())
 }

@@ -344,8 +344,7 @@ impl Replay<'_> {
             volume: Some(Bytes(fitted.bytes_written.saturating_mul(runs))),
             time,
         };
-        let is_real = target.kind != planewise_io::TargetKind::Simulated;
-        target::announce(&plan, self.arguments.common.output.quiet || !is_real);
+        target::announce(&plan);
     }
 
     /// What the user should know of the requests that are replayed, and of what the host believes.
@@ -487,7 +486,7 @@ impl Replay<'_> {
 /// Which runs were late too often to be what was recorded, and why.
 fn unfaithful(runs: &[RunResult], names: &[String]) -> Vec<String> {
     let late = runs.iter().zip(names).filter_map(|(run, name)| {
-        let replay = run.replay.as_ref().filter(|replay| !replay.faithful)?;
+        let replay = run.replay.as_ref().filter(|replay| replay.faithful == Some(false))?;
         let why = if replay.late_for_room * 100 > run.metrics.requests.submitted {
             "the target is slower than the trace, and the host's queue was full"
         } else {

@@ -198,6 +198,7 @@ mod tests {
             longest: Bytes(1 << 20),
             depth: 4,
             writable: false,
+            identity: None,
         }
     }
 

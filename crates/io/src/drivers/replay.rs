@@ -78,6 +78,7 @@ pub fn run<O: Observer>(
         warm_up: options.warm_up,
         due: Vec::new(),
         lateness: Times::new(),
+        is_due: false,
         late_for_room: 0,
         is_full: false,
         full_until: Ns::ZERO,
@@ -101,7 +102,7 @@ pub fn run<O: Observer>(
         depth,
         lateness_ns: lateness,
         lateness_bound_ns: options.lateness_bound.0,
-        faithful: lateness.p99 <= options.lateness_bound.0,
+        faithful: run.is_due.then(|| lateness.p99 <= options.lateness_bound.0),
         late_for_room: run.late_for_room,
         ..Replay::default()
     });
@@ -135,6 +136,8 @@ struct Run<'a, O> {
     /// When the requests of this round were due; in a closed loop nothing ever is.
     due: Vec<Ns>,
     lateness: Times,
+    /// Whether any measured request was due.
+    is_due: bool,
     late_for_room: u64,
     /// A request that is due found no room in the queue.
     is_full: bool,
@@ -219,6 +222,7 @@ impl<O: Observer> Run<'_, O> {
         if self.due.is_empty() {
             return;
         }
+        self.is_due = self.depth.is_none();
         let now = self.front.look_at_clock();
         for due in self.due.drain(..) {
             self.lateness.record(now - due);

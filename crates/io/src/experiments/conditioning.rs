@@ -9,11 +9,15 @@ const DEPTH: u32 = 32;
 /// Bytes of a random write.
 const WRITE_BYTES: u32 = 4096;
 
+/// Size of requests, bytes.
+const SIZES: [u32; 1] = [16 << 10];
+
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: "conditioning",
     summary: "bandwidth of four patterns before and right after random writes over the whole target",
     source: "figure 18",
+    sizes: &SIZES,
     writes: |_| true,
     steps,
 };
@@ -23,7 +27,7 @@ fn steps(options: &Options, target: &TargetInfo) -> Result<Vec<Step>, String> {
     let block = u64::from(target.block_bytes.max(WRITE_BYTES));
     let all = Area { start: 0, length: target.capacity.0 / block * block };
     let mut steps = Steps::new(options);
-    for &size in &sizes(options, &[16 << 10], target)? {
+    for &size in &sizes(options, &SIZES, target)? {
         for &depth in &or(&options.depths, &[DEPTH]) {
             let patterns = or(&options.patterns, &Pattern::ALL);
             let labels = |pattern: Pattern, when: &str| {

@@ -14,6 +14,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     name: "grid",
     summary: "bandwidth over patterns, sizes and requests in flight",
     source: "figures 5 and 16",
+    sizes: &SIZES,
     writes: |options| {
         options.fill || or(&options.patterns, &Pattern::ALL).iter().any(|pattern| pattern.writes())
     },

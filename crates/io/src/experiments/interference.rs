@@ -3,11 +3,15 @@
 use super::{Area, Experiment, JobPlan, Options, Pattern, Step, Steps, area, or, short, sizes};
 use crate::TargetInfo;
 
+/// Size of requests, bytes.
+const SIZES: [u32; 1] = [4096];
+
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: "interference",
     summary: "bandwidth of two patterns side by side, and of each alone",
     source: "table II",
+    sizes: &SIZES,
     writes: |_| true,
     steps,
 };
@@ -18,7 +22,7 @@ fn steps(options: &Options, target: &TargetInfo) -> Result<Vec<Step>, String> {
     let both = Area { length: 2 * first.length, ..first };
     let patterns = or(&options.patterns, &Pattern::ALL);
     let mut steps = Steps::new(options);
-    for &size in &sizes(options, &[4096], target)? {
+    for &size in &sizes(options, &SIZES, target)? {
         for &depth in &or(&options.depths, &[1]) {
             let job = |pattern, area| JobPlan::new(pattern, size, depth, area);
             let labels = |one: Pattern, other: &str| {

@@ -13,11 +13,15 @@ const DEPTHS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 /// Jobs of the sequential reads.
 const JOBS: [u32; 2] = [1, 8];
 
+/// Size of requests, bytes.
+const SIZES: [u32; 1] = [4096];
+
 /// The experiment.
 pub static EXPERIMENT: Experiment = Experiment {
     name: "layouts",
     summary: "latency and bandwidth of reads of data that lie on one domain, on some, or on all",
     source: "figures 7 to 9",
+    sizes: &SIZES,
     writes: |_| true,
     steps,
 };
@@ -26,7 +30,7 @@ fn steps(options: &Options, target: &TargetInfo) -> Result<Vec<Step>, String> {
     let area = area(options, target, 2)?;
     let elsewhere = Area { start: area.length, ..area };
     let mut steps = Steps::new(options);
-    for &size in &sizes(options, &[4096], target)? {
+    for &size in &sizes(options, &SIZES, target)? {
         for used in divisors(options.domains) {
             let between = options.domains / used - 1;
             steps.write(Writes::Spread { area, elsewhere, size, between });

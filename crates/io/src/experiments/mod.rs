@@ -36,6 +36,8 @@ pub struct Experiment {
     pub summary: &'static str,
     /// Figures and tables of the paper.
     pub source: &'static str,
+    /// Sizes of requests that it has when none are given, bytes.
+    pub sizes: &'static [u32],
     /// Whether it writes with these options.
     pub writes: fn(&Options) -> bool,
     /// Its steps on a target.
@@ -272,8 +274,27 @@ fn sizes(options: &Options, own: &[u32], target: &TargetInfo) -> Result<Vec<u32>
             target.longest.min(options.area)
         ));
     }
-    // Sizes of the experiment's own that are smaller than the blocks of this target are left out.
-    Ok(or(&options.sizes, own).into_iter().filter(|size| allowed(size)).collect())
+    // Sizes of the experiment's own that this target cannot take are left out.
+    let sizes: Vec<u32> = or(&options.sizes, own).into_iter().filter(|size| allowed(size)).collect();
+    if sizes.is_empty() {
+        return Err(format!(
+            "sizes: found none left of the experiment's own ({}); allowed: multiples of the target's blocks of {} bytes up to {} \
+             (the target's longest operation, or area)",
+            own.iter().map(|&size| short(size)).collect::<Vec<_>>().join(", "),
+            target.block_bytes,
+            target.longest.min(options.area)
+        ));
+    }
+    Ok(sizes)
+}
+
+/// Sizes of an experiment's own that are left out with these options on this target, as fio writes them.
+pub fn left_out(experiment: &Experiment, options: &Options, target: &TargetInfo) -> Vec<String> {
+    if !options.sizes.is_empty() {
+        return Vec::new();
+    }
+    let kept = sizes(options, experiment.sizes, target).unwrap_or_default();
+    experiment.sizes.iter().filter(|size| !kept.contains(size)).map(|&size| short(size)).collect()
 }
 
 /// A number of bytes as fio writes it: 4k.

@@ -15,6 +15,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     name: "streams",
     summary: "bandwidth of several sequential readers, each on an area of its own",
     source: "figure 6",
+    sizes: &SIZES,
     writes: |options| options.fill,
     steps,
 };

@@ -92,6 +92,19 @@ fn an_area_that_has_no_room_is_refused_with_what_has() {
     assert_eq!(steps.iter().filter(|step| matches!(step, Step::Measure(_))).count(), 4 * 4 * 6);
 }
 
+#[test]
+fn an_experiment_without_a_size_that_the_target_takes_is_refused_and_others_say_what_they_leave_out() {
+    let info = drive().info().clone();
+    let experiment = find("conditioning").unwrap();
+    let options = Options { area: Bytes(8 << 10), ..quick() };
+    let error = (experiment.steps)(&options, &info).unwrap_err();
+    assert!(error.contains("none left of the experiment's own (16k); allowed: multiples"), "{error}");
+    assert!(error.contains("up to 8.0 KiB"), "{error}");
+    let info = TargetInfo { block_bytes: 4096, ..info };
+    assert_eq!(left_out(find("grid").unwrap(), &quick(), &info), ["1k"]);
+    assert!(left_out(find("streams").unwrap(), &quick(), &info).is_empty());
+}
+
 /// Takes writes and remembers them; fails the one with a given number.
 struct Scripted {
     info: TargetInfo,

@@ -3,7 +3,7 @@
 use super::error::ProbeError;
 use super::findings::Findings;
 use super::instrument::{Area, Instrument};
-use super::stages::{Entry, Options, STAGES, wanted};
+use super::stages::{Entry, Options, STAGES, refilled, wanted};
 use super::statistics::median;
 use crate::target::{Operation, Target, TargetInfo};
 use planewise_model::rng::generator;
@@ -49,6 +49,14 @@ struct Cost {
     written: u64,
     /// Time that does not depend on the target, ms.
     pause: u64,
+    /// Bytes written at most within that time.
+    meanwhile: u64,
+}
+
+impl Cost {
+    fn all_written(&self) -> u64 {
+        self.written + self.meanwhile
+    }
 }
 
 /// Looks at a few reads and reckons what is ahead of a probe that has these findings.
@@ -70,15 +78,21 @@ pub fn expected(
         .collect();
     let found = findings.chunk.as_ref().and_then(|chunk| chunk.value);
     let units = findings.domains.as_ref().and_then(|domains| domains.units.value);
+    let refilled = refilled(&info, options, findings);
     let cost = |entry: &Entry, chunk: Bytes| {
         let chunk = chunk.0.max(u64::from(info.block_bytes));
         let mut cost = cost(entry.name, options, chunk, units, &info, &speed);
+        if refilled == Some(entry.name) {
+            let fill = self::cost("fill", options, chunk, units, &info, &speed);
+            cost.written += fill.written;
+            cost.pause += fill.pause;
+        }
         if !info.writable {
-            (cost.written, cost.pause) = (0, 0);
+            (cost.written, cost.pause, cost.meanwhile) = (0, 0, 0);
         }
         cost
     };
-    let sum = |chunk| left.iter().map(|entry| cost(entry, chunk).written).sum::<u64>();
+    let sum = |chunk| left.iter().map(|entry| cost(entry, chunk).all_written()).sum::<u64>();
     let usual = found.unwrap_or(USUAL_CHUNK);
     let time: f64 = left
         .iter()
@@ -91,7 +105,11 @@ pub fn expected(
         })
         .sum();
     Ok(Expected {
-        writing: left.iter().filter(|entry| cost(entry, usual).written > 0).map(|entry| entry.name).collect(),
+        writing: left
+            .iter()
+            .filter(|entry| cost(entry, usual).all_written() > 0)
+            .map(|entry| entry.name)
+            .collect(),
         written: Bytes(sum(usual)),
         written_most: Bytes(sum(found.unwrap_or(LARGEST_CHUNK))),
         time: Duration::from_nanos(time as u64),
@@ -137,7 +155,12 @@ fn cost(
         "read-ahead" => Cost { serial: of(10_000, 30_000), ..Cost::default() },
         "write-buffer" => {
             let burst = ((256 << 20) / chunk).clamp(2048, 65_536);
-            Cost { serial: 5000, written: area + (burst + 64 + 61_440) * chunk, pause: 4500 }
+            Cost {
+                serial: 5000,
+                written: area + (burst + 64 + 61_440) * chunk,
+                pause: 4500,
+                ..Cost::default()
+            }
         }
         "latency" => Cost {
             serial: 20_000,
@@ -146,6 +169,7 @@ fn cost(
             written: (1024 + behind + 256) * chunk + 2 * (4096 * chunk).max(128 << 20),
             // Of what is tried, a quarter is enough as a rule.
             pause: if units.is_some() { 4 * behind + 768 } else { 768 },
+            ..Cost::default()
         },
         "parallelism" => {
             let (operations, depths) = (of(1024, 8192), u64::from(depth.ilog2()) + 1);
@@ -156,11 +180,13 @@ fn cost(
             serial: of(15_000, 60_000),
             written: area + (1024 + 256 + 96) * chunk + 3 * (64 << 20),
             pause: 500,
+            ..Cost::default()
         },
         "interference" => {
-            // Ten pairs and four alone, a second each: twelve seconds of one writer.
-            let rate = 1e9 / (speed.block / 2.0 + chunk as f64 * speed.byte).max(1000.0);
-            Cost { written: (12.0 * rate) as u64 * chunk.min(4096), pause: 14_000, ..Cost::default() }
+            // Four alone and ten pairs, a second each, with twelve seconds of one writer in all. A buffer takes its writes no faster than
+            // the link moves large reads.
+            let rate = 1e9 / speed.byte.max(0.01);
+            Cost { written: area, pause: 5000 + 14_000, meanwhile: (12.0 * rate) as u64, ..Cost::default() }
         }
         "collection" => {
             let in_ten_minutes = (600e9 / (2.0 * speed.byte).max(1e-3)) as u64;
@@ -174,7 +200,7 @@ fn cost(
 mod tests {
     use super::*;
     use crate::probe;
-    use crate::target::SimTarget;
+    use crate::target::{SimTarget, TargetKind};
     use planewise_model::Profile;
     use planewise_sim::Condition;
 
@@ -200,5 +226,47 @@ mod tests {
         assert!(written > before.written.0 / 2, "{written}: {before:?}");
         let wrote = findings.stages.iter().filter(|stage| stage.written.0 > 0).map(|stage| &stage.name);
         assert_eq!(before.writing, wrote.collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn pairs_of_workloads_write_no_more_than_was_said_even_into_a_buffer() {
+        for name in ["ssd-s", "ssd-m", "tlc-nvme-1t"] {
+            let profile = Profile::embedded(name).unwrap();
+            let mut target = SimTarget::new(&profile, Condition::Filled, 32, 1).unwrap();
+            let options = Options { area: Bytes(64 << 20), ..probe::options_for(&target, true) };
+            let stop = AtomicBool::new(false);
+            let speed = speed(&mut target, &options, &stop).unwrap();
+            let info = target.info().clone();
+            let said = cost("interference", &options, 4096, None, &info, &speed).all_written();
+            let mut instrument = Instrument::new(&mut target, &stop, generator(1, "test"));
+            let area = Area { start: 0, sectors: options.area.0 / SECTOR_BYTES };
+            // A tenth of the time, and so a tenth of what may be written.
+            let time = planewise_model::Ns::from_millis(100);
+            crate::probe::interference::find(&mut instrument, area, 8, time).unwrap();
+            let (_, written) = instrument.effort();
+            assert!(10 * written.0 <= said - options.area.0, "{name}: {} of {said}", 10 * written.0);
+        }
+    }
+
+    #[test]
+    fn a_probe_that_goes_on_on_a_real_drive_fills_the_area_again_before_it_reads_it() {
+        let profile = Profile::embedded("ssd-s").unwrap();
+        let target = SimTarget::new(&profile, Condition::Filled, 32, 1).unwrap();
+        let options = Options { quick: false, ..probe::options_for(&target, true) };
+        let real = TargetInfo { kind: TargetKind::BlockDevice, ..target.info().clone() };
+        let mut findings = Findings::default();
+        let mut refills = Vec::new();
+        for entry in STAGES {
+            refills.push(refilled(&real, &options, &findings));
+            let only_read = TargetInfo { writable: false, ..real.clone() };
+            assert_eq!(refilled(target.info(), &options, &findings), None);
+            assert_eq!(refilled(&only_read, &options, &findings), None);
+            let (name, written) = (entry.name.to_owned(), Bytes(0));
+            findings.stages.push(probe::Stage { name, seconds: 0.0, reads: 0, written });
+        }
+        let reads = ["chunk", "domains", "curves", "read-ahead", "latency", "parallelism", "regions"];
+        let expected: Vec<_> =
+            STAGES.iter().map(|entry| reads.contains(&entry.name).then_some(entry.name)).collect();
+        assert_eq!(refills, expected);
     }
 }

@@ -1,6 +1,6 @@
 //! `probe.json`: what a probe found, and how far it got, as a file that is whole after every stage.
 
-use super::findings::{FORMAT, Findings};
+use super::findings::{FORMAT, Findings, Subject};
 use planewise_model::{Bytes, Ns};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -151,6 +151,7 @@ impl ProbeFile {
     fn differences(&self, other: &ProbeFile) -> Vec<String> {
         let (there, here) = (&self.findings.subject, &other.findings.subject);
         let bytes = |bytes: Bytes| bytes.to_string();
+        let identity = |of: &Subject| of.identity.clone().unwrap_or_else(|| "unknown".to_owned());
         let simulated = |file: &ProbeFile, get: fn(&Simulated) -> &String| {
             file.simulated.as_ref().map_or_else(String::new, |simulated| get(simulated).clone())
         };
@@ -158,6 +159,8 @@ impl ProbeFile {
             ("target", there.target.clone(), here.target.clone()),
             ("kind", there.kind.clone(), here.kind.clone()),
             ("engine", there.engine.clone(), here.engine.clone()),
+            ("identity", identity(there), identity(here)),
+            ("program", there.version.clone(), here.version.clone()),
             ("capacity", bytes(there.capacity), bytes(here.capacity)),
             ("block size", there.block_bytes.to_string(), here.block_bytes.to_string()),
             ("depth", there.depth.to_string(), here.depth.to_string()),
@@ -192,7 +195,7 @@ impl ProbeFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::probe::{Finding, Subject};
+    use crate::probe::Finding;
 
     fn file() -> ProbeFile {
         let subject = Subject { target: "sim:a".into(), area: Bytes(1 << 30), seed: 7, ..Subject::default() };
@@ -252,6 +255,14 @@ mod tests {
         other.simulated.as_mut().unwrap().profile = "name = 1".into();
         let said = file().check_same(&other, path).unwrap_err().to_string();
         assert!(said.contains("another profile"), "{said}");
+        let mut other = file();
+        other.findings.subject.identity = Some("serial 2".to_owned());
+        other.findings.subject.version = "9.9".to_owned();
+        let said = file().check_same(&other, path).unwrap_err().to_string();
+        assert!(
+            said.contains("its identity is unknown and not serial 2, its program is  and not 9.9"),
+            "{said}"
+        );
         // What was found decides nothing.
         let mut other = file();
         other.findings.chunk = None;

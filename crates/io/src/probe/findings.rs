@@ -58,6 +58,12 @@ pub struct Subject {
     pub kind: String,
     /// What served it.
     pub engine: String,
+    /// What tells it from another of its name, where that is known.
+    #[serde(default)]
+    pub identity: Option<String>,
+    /// Version of the program: another one may measure otherwise.
+    #[serde(default)]
+    pub version: String,
     /// Its capacity.
     pub capacity: Bytes,
     /// Its blocks, bytes.

@@ -12,7 +12,7 @@ use super::finding::Finding;
 use super::instrument::{Area, Instrument};
 use super::prepare;
 use super::relation::Relation;
-use super::statistics::{Moments, confidence, welch};
+use super::statistics::{Moments, confidence, in_errors, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Ns, SECTOR_BYTES};
 use rand::RngExt;
@@ -133,11 +133,13 @@ fn attempt(
             [address, written].map(|class| (class.mean() - neither.mean()) / contrast);
         let [z_address, z_order] = [address, written].map(|class| welch(class, neither));
         let statistic = format!(
-            "{} pairs after {} random writes: those that share a unit by address show {:.0} % of the contrast of one unit ({z_address:.0} standard errors), by order of writing {:.0} % ({z_order:.0})",
+            "{} pairs after {} random writes: those that share a unit by address show {:.0} % of the contrast of one unit ({}), by order of writing {:.0} % ({})",
             (neither.count + address.count + written.count) as u64,
             order.len(),
             by_address * 100.0,
-            by_order * 100.0
+            in_errors(z_address),
+            by_order * 100.0,
+            in_errors(z_order)
         );
         let verdict = match (by_address, by_order) {
             (address, order) if address > DECIDES && order < DOES_NOT => Some((Mapping::Static, z_address)),

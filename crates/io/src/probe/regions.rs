@@ -25,26 +25,28 @@ const PAIRS: usize = 6000;
 /// Smallest region looked for.
 const SMALLEST: u64 = 16 << 20;
 
-/// Looks for regions all over the device (reads only) and for the best batch in `area`.
+/// Looks for regions all over `readable` (reads only) and for the best batch in `area`. Of a device of which only a part was written,
+/// only that part is readable: the rest answers without its flash.
 ///
 /// # Errors
 /// The target fails; the user wants it to end.
 pub fn find(
     instrument: &mut Instrument<'_>,
     area: Area,
+    readable: Area,
     sectors: u64,
     operations: u64,
 ) -> Result<(Regions, Vec<Curve>), ProbeError> {
-    let size = size(instrument, sectors)?;
-    let sweep = working_sets(instrument, sectors, operations)?;
+    let size = size(instrument, readable, sectors)?;
+    let sweep = working_sets(instrument, readable, sectors, operations)?;
     let (batch, batches) = batch(instrument, area, sectors, operations)?;
     let mut curves = vec![sweep];
     curves.extend(batches);
     Ok((Regions { size, batch }, curves))
 }
 
-fn size(instrument: &mut Instrument<'_>, sectors: u64) -> Result<Finding<Bytes>, ProbeError> {
-    let device = Area { start: 0, sectors: instrument.target().info().sectors() };
+fn size(instrument: &mut Instrument<'_>, device: Area, sectors: u64) -> Result<Finding<Bytes>, ProbeError> {
+    let within = within(instrument, device);
     let mut alone = Vec::new();
     for _ in 0..128 {
         let place = device.random_piece(sectors, &mut instrument.rng);
@@ -58,7 +60,8 @@ fn size(instrument: &mut Instrument<'_>, sectors: u64) -> Result<Finding<Bytes>,
         let power = instrument.rng.random_range(0.0..1.0f64);
         let reach = (device.sectors as f64 * SECTOR_BYTES as f64 / SMALLEST as f64).max(2.0).powf(power);
         let distance = (reach * SMALLEST as f64 / SECTOR_BYTES as f64 / 2.0) as u64 / sectors * sectors;
-        let Some(second) = first.0.checked_sub(distance).filter(|&second| second != first.0) else {
+        let Some(second) = first.0.checked_sub(distance) else { continue };
+        if second == first.0 || second < device.start {
             continue;
         };
         let group = [
@@ -81,13 +84,13 @@ fn size(instrument: &mut Instrument<'_>, sectors: u64) -> Result<Finding<Bytes>,
     fits.sort_by(|one, other| other.1.evidence.total_cmp(&one.1.evidence));
     let Some(&(region, best)) = fits.first() else {
         return Ok(Finding::undetermined(
-            format!("{} pairs of reads", pairs.len()),
+            format!("{} pairs of reads{within}", pairs.len()),
             "no distance makes two reads wait for one another",
         ));
     };
     let margin = best.evidence - fits.get(1).map_or(0.0, |next| next.1.evidence);
     let statistic = format!(
-        "{} pairs of reads: {:.1} us inside a region, {:.1} us across; likelier than the next size by e^{margin:.0}",
+        "{} pairs of reads{within}: {:.1} us inside a region, {:.1} us across; likelier than the next size by e^{margin:.0}",
         pairs.len(),
         best.means[1] / 1e3,
         best.means[0] / 1e3
@@ -109,11 +112,23 @@ fn size(instrument: &mut Instrument<'_>, sectors: u64) -> Result<Finding<Bytes>,
     })
 }
 
+/// Where reads went, if that was not the whole device, in words.
+fn within(instrument: &Instrument<'_>, part: Area) -> String {
+    let is_all = part.sectors == instrument.target().info().sectors();
+    if is_all { String::new() } else { format!(" within an area of {}", Bytes(part.sectors * SECTOR_BYTES)) }
+}
+
 /// Bandwidth of random reads over working sets of growing size, at several depths.
-fn working_sets(instrument: &mut Instrument<'_>, sectors: u64, operations: u64) -> Result<Curve, ProbeError> {
-    let capacity = instrument.target().info().sectors() * SECTOR_BYTES;
+fn working_sets(
+    instrument: &mut Instrument<'_>,
+    device: Area,
+    sectors: u64,
+    operations: u64,
+) -> Result<Curve, ProbeError> {
+    let capacity = device.sectors * SECTOR_BYTES;
+    let within = within(instrument, device);
     let mut curve = Curve {
-        title: "Random reads over a working set (as figures 1 and 2 of the PASS paper)".into(),
+        title: format!("Random reads over a working set{within} (as figures 1 and 2 of the PASS paper)"),
         x: "working set, MiB".into(),
         y: "MB/s".into(),
         lines: Vec::new(),
@@ -123,7 +138,7 @@ fn working_sets(instrument: &mut Instrument<'_>, sectors: u64, operations: u64) 
         let mut points = Vec::new();
         let mut set = 64u64 << 20;
         while set <= capacity {
-            let area = Area { start: 0, sectors: set / SECTOR_BYTES };
+            let area = Area { start: device.start, sectors: set / SECTOR_BYTES };
             let result = instrument.keep(depth, Ns::MAX, |rng, number| {
                 (number < operations)
                     .then(|| Operation::read(area.random_piece(sectors, rng), sectors as u32))
@@ -176,4 +191,57 @@ fn batch(
         _ => Finding::undetermined(statistic, "batches make no difference"),
     };
     Ok((finding, Some(curve)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::target::{Completed, SimTarget, Target, TargetError, TargetInfo};
+    use planewise_model::Profile;
+    use planewise_model::rng::generator;
+    use planewise_sim::Condition;
+    use std::sync::atomic::AtomicBool;
+
+    /// A simulated device that refuses what is outside an area.
+    struct Fenced {
+        inner: SimTarget,
+        area: Area,
+    }
+
+    impl Target for Fenced {
+        fn info(&self) -> &TargetInfo {
+            self.inner.info()
+        }
+
+        fn now(&mut self) -> Ns {
+            self.inner.now()
+        }
+
+        fn submit(&mut self, tag: u32, operation: Operation) -> Result<(), TargetError> {
+            let end = operation.start.0 + u64::from(operation.sectors);
+            assert!(operation.start.0 >= self.area.start && end <= self.area.start + self.area.sectors);
+            self.inner.submit(tag, operation)
+        }
+
+        fn wait(&mut self, until: Ns, completed: &mut Vec<Completed>) -> Result<Ns, TargetError> {
+            self.inner.wait(until, completed)
+        }
+
+        fn flush(&mut self) -> Result<Ns, TargetError> {
+            self.inner.flush()
+        }
+    }
+
+    #[test]
+    fn nothing_outside_what_is_readable_is_read_and_the_report_says_so() {
+        let profile = Profile::embedded("ssd-s").unwrap();
+        let inner = SimTarget::new(&profile, Condition::Filled, 32, 1).unwrap();
+        let area = Area { start: 6 << 11, sectors: 128 << 11 };
+        let (mut target, stop) = (Fenced { inner, area }, AtomicBool::new(false));
+        let mut instrument = Instrument::new(&mut target, &stop, generator(1, "test"));
+        let (regions, curves) = find(&mut instrument, area, area, 8, 64).unwrap();
+        assert!(regions.size.statistic.contains("within an area of 128.0 MiB"), "{}", regions.size.statistic);
+        assert!(curves[0].title.contains("within an area of 128.0 MiB"), "{}", curves[0].title);
+        assert_eq!(curves[0].lines[0].1.len(), 2);
+    }
 }

@@ -8,7 +8,7 @@ use super::{
     ProbeError, chunk, collection, domains, interference, latency, mapping, parallelism, prepare, read_ahead,
     regions, write_buffer,
 };
-use crate::target::{Target, TargetKind};
+use crate::target::{Target, TargetInfo, TargetKind};
 use planewise_model::rng::generator;
 use planewise_model::{Bytes, Ns, SECTOR_BYTES};
 use std::sync::atomic::AtomicBool;
@@ -42,18 +42,45 @@ pub struct Entry {
     pub writes: bool,
     /// Whether the short probe has it.
     pub quick: bool,
+    layout: Layout,
     run: fn(&mut Instrument<'_>, &Options, &mut Findings) -> Result<(), ProbeError>,
+}
+
+/// What a stage has to do with the layout that filling the area makes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// It fills the area itself.
+    Makes,
+    /// It reads what was filled.
+    Reads,
+    /// Neither.
+    Leaves,
 }
 
 /// All stages, in order.
 pub static STAGES: &[Entry] = &[
-    Entry { name: "fill", what: "overwrites the area in order", writes: true, quick: true, run: fill },
-    Entry { name: "chunk", what: "chunk size", writes: false, quick: true, run: find_chunk },
+    Entry {
+        name: "fill",
+        what: "overwrites the area in order",
+        writes: true,
+        quick: true,
+        layout: Layout::Makes,
+        run: fill,
+    },
+    Entry {
+        name: "chunk",
+        what: "chunk size",
+        writes: false,
+        quick: true,
+        layout: Layout::Reads,
+        run: find_chunk,
+    },
     Entry {
         name: "domains",
         what: "interleaving degree and sub-domains",
         writes: false,
         quick: true,
+        layout: Layout::Reads,
         run: find_domains,
     },
     Entry {
@@ -61,14 +88,23 @@ pub static STAGES: &[Entry] = &[
         what: "the curves of the paper's figures 2 and 3",
         writes: false,
         quick: false,
+        layout: Layout::Reads,
         run: curves,
     },
-    Entry { name: "read-ahead", what: "read-ahead", writes: false, quick: true, run: find_read_ahead },
+    Entry {
+        name: "read-ahead",
+        what: "read-ahead",
+        writes: false,
+        quick: true,
+        layout: Layout::Reads,
+        run: find_read_ahead,
+    },
     Entry {
         name: "write-buffer",
         what: "size of the write buffer",
         writes: true,
         quick: true,
+        layout: Layout::Makes,
         run: find_write_buffer,
     },
     Entry {
@@ -76,6 +112,7 @@ pub static STAGES: &[Entry] = &[
         what: "latencies of flash, bus, link and controller",
         writes: false,
         quick: true,
+        layout: Layout::Reads,
         run: find_latencies,
     },
     Entry {
@@ -83,6 +120,7 @@ pub static STAGES: &[Entry] = &[
         what: "where more operations at a time stop to help",
         writes: false,
         quick: true,
+        layout: Layout::Reads,
         run: find_parallelism,
     },
     Entry {
@@ -90,6 +128,7 @@ pub static STAGES: &[Entry] = &[
         what: "regions and batches for PASS",
         writes: false,
         quick: false,
+        layout: Layout::Reads,
         run: find_regions,
     },
     Entry {
@@ -97,6 +136,7 @@ pub static STAGES: &[Entry] = &[
         what: "what decides where data go",
         writes: true,
         quick: true,
+        layout: Layout::Makes,
         run: find_mapping,
     },
     Entry {
@@ -104,6 +144,7 @@ pub static STAGES: &[Entry] = &[
         what: "how pairs of workloads disturb each other",
         writes: true,
         quick: false,
+        layout: Layout::Makes,
         run: find_interference,
     },
     Entry {
@@ -111,6 +152,7 @@ pub static STAGES: &[Entry] = &[
         what: "how much can be written before collection slows writes",
         writes: true,
         quick: false,
+        layout: Layout::Leaves,
         run: find_collection,
     },
 ];
@@ -149,6 +191,7 @@ pub fn run<E: From<ProbeError>>(
         return Err(error.into());
     }
     let writes = target.info().writable;
+    let refilled = refilled(target.info(), options, findings);
     for (number, entry) in STAGES.iter().enumerate() {
         if !wanted(entry, writes, options.quick)
             || findings.stages.iter().any(|stage| stage.name == entry.name)
@@ -160,6 +203,9 @@ pub fn run<E: From<ProbeError>>(
         let rng = generator(options.seed.wrapping_add(number as u64), "probe");
         let mut instrument = Instrument::new(target, stop, rng);
         let began = instrument.now();
+        if refilled == Some(entry.name) {
+            fill(&mut instrument, options, findings)?;
+        }
         (entry.run)(&mut instrument, options, findings)?;
         let (reads, written) = instrument.effort();
         let seconds = instrument.now().saturating_sub(began).as_secs_f64();
@@ -172,6 +218,20 @@ pub fn run<E: From<ProbeError>>(
 /// Whether a probe has this stage: one that may write or may not, a short one or a full one.
 pub fn wanted(entry: &Entry, writes: bool, quick: bool) -> bool {
     (writes || !entry.writes) && (entry.quick || !quick)
+}
+
+/// The stage before which a probe that goes on fills the area again, because nobody knows what became of it meanwhile: the first that
+/// reads what was filled, unless one before it fills the area itself. A simulated device has gone through all stages.
+pub(super) fn refilled(info: &TargetInfo, options: &Options, findings: &Findings) -> Option<&'static str> {
+    if findings.stages.is_empty() || !info.writable || info.kind == TargetKind::Simulated {
+        return None;
+    }
+    let left = STAGES
+        .iter()
+        .filter(|entry| wanted(entry, info.writable, options.quick))
+        .filter(|entry| !findings.stages.iter().any(|stage| stage.name == entry.name));
+    let first = left.into_iter().find(|entry| entry.layout != Layout::Leaves)?;
+    (first.layout == Layout::Reads).then_some(first.name)
 }
 
 /// What is probed, and how, as its file says it.
@@ -211,6 +271,8 @@ pub fn subject(target: &dyn Target, options: &Options) -> Result<Subject, ProbeE
         target: info.name.clone(),
         kind: info.kind.name().into(),
         engine: info.engine.into(),
+        identity: info.identity.clone(),
+        version: env!("CARGO_PKG_VERSION").into(),
         capacity: info.capacity,
         block_bytes: info.block_bytes,
         depth: info.depth,
@@ -224,6 +286,15 @@ pub fn subject(target: &dyn Target, options: &Options) -> Result<Subject, ProbeE
 
 fn area(options: &Options) -> Area {
     Area { start: options.start.0 / SECTOR_BYTES, sectors: options.area.0 / SECTOR_BYTES }
+}
+
+/// What may be read and written at will: the area; of a simulated device, which has all of it filled and nothing to lose, all.
+fn known(instrument: &Instrument<'_>, options: &Options) -> Area {
+    let info = instrument.target().info();
+    match info.kind {
+        TargetKind::Simulated => Area { start: 0, sectors: info.sectors() },
+        _ => area(options),
+    }
 }
 
 /// Sectors of a chunk, or of what is usual.
@@ -347,7 +418,7 @@ fn find_regions(
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
     let sectors = chunk_sectors(instrument, findings);
-    let (found, curves) = regions::find(instrument, area(options), sectors, 512)?;
+    let (found, curves) = regions::find(instrument, area(options), known(instrument, options), sectors, 512)?;
     findings.regions = Some(found);
     add(findings, "regions", curves);
     Ok(())
@@ -391,6 +462,8 @@ fn find_interference(
 ) -> Result<(), ProbeError> {
     let sectors = chunk_sectors(instrument, findings).min(USUAL_CHUNK.max(SECTOR_BYTES) / SECTOR_BYTES);
     let sectors = sectors.max(u64::from(instrument.block_sectors()));
+    // Earlier stages wrote here at random.
+    prepare::fill(instrument, area(options), Ns::from_millis(5000))?;
     findings.interference =
         Some(interference::find(instrument, area(options), sectors, Ns::from_millis(1000))?);
     Ok(())
@@ -404,12 +477,9 @@ fn find_collection(
     let sectors = chunk_sectors(instrument, findings);
     // Spare space is a share of the device; ten minutes, as in the paper, are enough for a small one.
     let capacity = instrument.target().info().capacity;
-    // A simulated device has nothing to lose outside the area.
-    let is_simulated = instrument.target().info().kind == TargetKind::Simulated;
-    let whole = Area { start: 0, sectors: instrument.target().info().sectors() };
     let (found, curve) = collection::find(
         instrument,
-        if is_simulated { whole } else { area(options) },
+        known(instrument, options),
         sectors,
         Bytes(capacity.0 / 2),
         Ns::from_millis(600_000),

@@ -62,6 +62,11 @@ pub fn welch(one: &Moments, other: &Moments) -> f64 {
     (difference / error.max(1e-3)).clamp(-1e6, 1e6)
 }
 
+/// A contrast of so many standard errors, in words: without noise it has no bound, and its figures say nothing.
+pub fn in_errors(z: f64) -> String {
+    if z > 1000.0 { ">1000 standard errors".to_owned() } else { format!("{z:.0} standard errors") }
+}
+
 /// Probability that a normal deviate stays below `z`: how sure a contrast of `z` standard errors is.
 pub fn confidence(z: f64) -> f64 {
     1.0 - 0.5 * libm::erfc(z / std::f64::consts::SQRT_2)
@@ -103,5 +108,9 @@ mod tests {
         let (one, other) = (Moments::of([5.0; 4]), Moments::of([7.0; 4]));
         assert_eq!(welch(&other, &one), 2000.0);
         assert_eq!(welch(&one, &one), 0.0);
+        assert_eq!(
+            (in_errors(12.4).as_str(), in_errors(1e6).as_str()),
+            ("12 standard errors", ">1000 standard errors")
+        );
     }
 }

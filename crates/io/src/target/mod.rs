@@ -66,6 +66,9 @@ pub struct TargetInfo {
     pub depth: u32,
     /// Whether writes are allowed.
     pub writable: bool,
+    /// What tells it from another under the same name: model and serial number of a drive, number and birth of a file. None where the
+    /// system knows nothing of the kind, and of what is simulated.
+    pub identity: Option<String>,
 }
 
 /// Kinds of targets.

@@ -43,6 +43,7 @@ impl SimTarget {
             longest: LONGEST,
             depth,
             writable: true,
+            identity: None,
         };
         Ok(SimTarget {
             info,

@@ -171,7 +171,10 @@ pub(super) fn lateness(results: &Results, names: &[String]) -> Option<Table> {
         let times = [of.p50, of.p95, of.p99, of.p999, of.max, replay.lateness_bound_ns];
         let mut texts = vec![mode];
         texts.extend(times.map(|ns| format::time(ns as f64)));
-        texts.push(outside::unfaithful(run).unwrap_or_else(|| "faithful".to_owned()));
+        texts.push(
+            outside::unfaithful(run)
+                .unwrap_or_else(|| replay.faithful.map_or("nothing was due", |_| "faithful").to_owned()),
+        );
         texts.push(outside::changes(run).join(", "));
         texts.into_iter().map(Cell::plain).collect()
     });

@@ -85,14 +85,10 @@ impl Journal {
         self.save()
     }
 
-    /// Notes how it ended.
-    ///
-    /// # Errors
-    /// The file cannot be written.
-    pub fn end(&mut self, status: Status, problem: String) -> Result<(), Failure> {
+    /// Notes how it ended; the file says so once it is saved.
+    pub fn mark(&mut self, status: Status, problem: String) {
         self.kept.status = status;
         self.kept.problem = problem;
-        self.save()
     }
 
     /// Writes a file beside the probe's, whole or not at all.
@@ -108,7 +104,11 @@ impl Journal {
         whole.settle()
     }
 
-    fn save(&mut self) -> Result<(), Failure> {
+    /// Writes the probe's file.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn save(&self) -> Result<(), Failure> {
         self.kept.write(&self.directory.join(file::NAME)).map_err(Failure::output)
     }
 

@@ -158,7 +158,8 @@ fn announce(
     quiet: bool,
 ) -> Result<(), ProbeError> {
     let findings = &journal.kept().findings;
-    if quiet || target.info().kind == TargetKind::Simulated {
+    let is_unsaid = quiet && !target.info().writable;
+    if is_unsaid || target.info().kind == TargetKind::Simulated {
         return Ok(());
     }
     let expected = probe::expected(target, options, findings, stop)?;
@@ -174,9 +175,7 @@ fn announce(
             info.name,
             expected.time.as_secs().max(1),
             what.join(", "),
-            Path::new(&info.name)
-                .file_name()
-                .map_or_else(|| info.name.clone(), |name| name.to_string_lossy().into_owned())
+            quoted(&typed_again(&info.name))
         );
         return Ok(());
     }
@@ -197,8 +196,14 @@ fn announce(
         volume: Some(expected.written_most),
         time: Some(expected.time),
     };
-    eprintln!("{plan}");
+    target::announce(&plan);
     Ok(())
+}
+
+/// The name that `--destroy-data` takes for a target: the last part of its path without links, as in `/dev/disk/by-id`.
+fn typed_again(name: &str) -> String {
+    let path = std::fs::canonicalize(name).unwrap_or_else(|_| PathBuf::from(name));
+    path.file_name().map_or_else(|| name.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 
 /// Why a probe ended early.
@@ -300,7 +305,7 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
     let mut profile = None;
     let failure = match ended {
         Ok(()) => {
-            journal.end(Status::Complete, String::new())?;
+            journal.mark(Status::Complete, String::new());
             profile = made_profile(journal.kept(), arguments.quiet);
             if let Some(profile) = &profile {
                 journal.add("profile.toml", profile)?;
@@ -309,7 +314,7 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
         }
         Err(End::Failure(failure)) => return Err(failure),
         Err(End::Probe(ProbeError::Interrupted)) => {
-            journal.end(Status::Interrupted, String::new())?;
+            journal.mark(Status::Interrupted, String::new());
             let done = journal.kept().findings.stages.len();
             Some(Failure::interrupted(format!(
                 "interrupted: {done} stages are done and kept in {}; the same command continues",
@@ -318,7 +323,7 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
         }
         Err(End::Probe(error @ ProbeError::Option { .. })) => return Err(error.into()),
         Err(End::Probe(error @ ProbeError::Target(_))) => {
-            journal.end(Status::Failed, error.to_string())?;
+            journal.mark(Status::Failed, error.to_string());
             let failure = Failure::from(error);
             Some(Failure::new(
                 failure.kind,
@@ -331,6 +336,8 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
     };
     let page = planewise_report::probe::html(journal.kept(), profile.as_deref().unwrap_or(""));
     journal.add("report.html", &page)?;
+    // Last: a probe whose file says that it is complete has all its files.
+    journal.save()?;
     print(journal.kept(), profile.is_some(), &place, arguments)?;
     failure.map_or(Ok(()), Err)
 }

@@ -9,6 +9,7 @@ use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 /// What is at a path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub struct Found {
     pub model: Option<String>,
     /// Its serial number.
     pub serial: Option<String>,
+    /// What tells a file from another one of its name: device, inode and, where the file system keeps it, time of birth.
+    pub inode: Option<String>,
     /// File systems mounted from it or its partitions: what, and where.
     pub mounts: Vec<String>,
     /// It or its partitions, as far as they are swap space in use.
@@ -78,6 +81,17 @@ impl Found {
     pub fn base_name(&self) -> String {
         let name = Path::new(&self.canonical).file_name();
         name.map_or(self.canonical.clone(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// What tells it from another under the same name: numbers of device nodes change with every start of the system.
+    pub fn identity(&self) -> Option<String> {
+        let words = [
+            self.model.as_ref().map(|model| format!("model {model}")),
+            self.serial.as_ref().map(|serial| format!("serial {serial}")),
+            self.inode.clone(),
+        ];
+        let words: Vec<String> = words.into_iter().flatten().collect();
+        (!words.is_empty()).then(|| words.join(", "))
     }
 
     /// What it is, in a line: model, size and blocks.
@@ -302,6 +316,10 @@ fn numbers_of(device: u64) -> Vec<(u32, u32)> {
 fn look_at_file(found: &mut Found, path: &Path, meta: &fs::Metadata) {
     found.capacity = Bytes(meta.len());
     found.is_read_only = meta.permissions().readonly();
+    // Numbers of removed files are given again, often at once.
+    let birth = meta.created().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+    let birth = birth.map(|time| format!(" of {}.{:09}", time.as_secs(), time.subsec_nanos()));
+    found.inode = Some(format!("inode {}:{}{}", meta.dev(), meta.ino(), birth.unwrap_or_default()));
     if let Ok(stat) = rustix::fs::statx(CWD, path, AtFlags::empty(), StatxFlags::DIOALIGN)
         && stat.stx_mask & StatxFlags::DIOALIGN.bits() != 0
         && stat.stx_dio_offset_align > 0

@@ -146,6 +146,7 @@ pub fn open(name: &str, options: &RealOptions) -> Result<RealTarget, TargetError
         longest: options.longest,
         depth: options.depth,
         writable: options.writes,
+        identity: found.identity(),
     };
     let mut notes = notes(&found);
     let inner = engine(options.engine, info, file, buffers, &mut notes).map_err(unusable)?;
