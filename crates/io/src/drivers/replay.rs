@@ -102,7 +102,7 @@ pub fn run<O: Observer>(
         depth,
         lateness_ns: lateness,
         lateness_bound_ns: options.lateness_bound.0,
-        faithful: run.is_due.then(|| lateness.p99 <= options.lateness_bound.0),
+        faithful: run.is_due.then_some(lateness.p99 <= options.lateness_bound.0),
         late_for_room: run.late_for_room,
         ..Replay::default()
     });
