@@ -179,3 +179,35 @@ fn a_file_is_read_at_the_recorded_times_and_never_written_without_its_name() {
     assert!(said.err.contains("writes to ./drive.bin"), "{}", said.err);
     assert!(std::fs::read(&path).unwrap() != before);
 }
+
+/// Volume, first and last byte of what is announced to be written.
+fn announced(said: &str) -> (u64, u64, u64) {
+    let line = said.lines().find(|line| line.starts_with("writes to")).unwrap_or_else(|| panic!("{said}"));
+    let number = |before: &str, after: &str| {
+        let rest = &line[line.find(before).unwrap() + before.len()..];
+        rest[..rest.find(after).unwrap()].parse::<f64>().unwrap() as u64
+    };
+    let volume = &line[..line.find(" KiB in all").unwrap()];
+    let volume = volume.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as u64;
+    (volume, number("from byte ", " "), number("to byte ", " "))
+}
+
+#[test]
+fn what_every_seed_writes_is_announced_before_the_first_does() {
+    let place = place();
+    if file(&place).is_none() {
+        return;
+    }
+    let said = |seeds: &str, schedulers: &str, out: &str| {
+        let said = place.ok(&format!(
+            "replay gc-hm_0 ./drive.bin --requests 12 --wrap --closed-loop --depth 4 --units 4 --seed {seeds} \
+             --schedulers {schedulers} --destroy-data drive.bin --out {out}"
+        ));
+        announced(&said.err)
+    };
+    let (first, second) = (said("7", "noop", "a"), said("8", "noop", "b"));
+    assert_ne!(first, second);
+    let both = (first.0 + second.0, first.1.min(second.1), first.2.max(second.2));
+    assert_eq!(said("7,8", "noop", "c"), both);
+    assert_eq!(said("8,7", "noop,piq+", "d"), (2 * both.0, both.1, both.2));
+}

@@ -52,7 +52,11 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, &seeds)?;
     source.keep()?;
     source.scale_time = arguments.scale_time;
-    let trace = Decoded::new(&source, seeds[0], stop)?;
+    // Requests that are made, not read, differ from seed to seed.
+    let apart = if source.is_one() { &seeds[..1] } else { &seeds[..] };
+    let traces: Vec<Decoded> =
+        apart.iter().map(|&seed| Decoded::new(&source, seed, stop)).collect::<Result<_, Failure>>()?;
+    let trace = traces.iter().min_by_key(|trace| trace.requests).expect("one seed at least");
     if arguments.warmup > 0 && arguments.warmup >= trace.requests {
         return Err(Failure::usage(format!(
             "--warmup: found {}; allowed: fewer than the {} requests of {}",
@@ -61,17 +65,18 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
             source.place_name()
         )));
     }
-    let writes = trace.writes > 0 && !arguments.reads_only;
+    let writing = traces.iter().find(|trace| trace.writes > 0);
+    let writes = writing.is_some() && !arguments.reads_only;
     if writes && simulated.is_none() && arguments.drive.destroy_data.is_none() {
         return Err(Failure::usage(format!(
             "{}: {} of its {} requests write; allowed: --destroy-data with the name of the target, whose data are lost then, or \
              --reads-only to leave writes out",
             source.place_name(),
-            trace.writes,
-            trace.requests
+            writing.map_or(0, |trace| trace.writes),
+            writing.map_or(0, |trace| trace.requests)
         )));
     }
-    let replay = Replay { arguments, source: &source, trace: &trace, writes, condition, plan: &plan };
+    let replay = Replay { arguments, source: &source, traces: &traces, writes, condition, plan: &plan };
     let device_profile = match simulated {
         Some(profile) => plan::profile(profile)?.to_toml(),
         None => described(&look_at(&arguments.target)?),
@@ -93,7 +98,7 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     let claimed = Claimed::new("replay", setup, &common.output)?;
     let mut notes = trace.warnings.clone();
     notes.extend(replay.notes(&fitted));
-    let total = fitted.requests * plan.hosts.len() as u64;
+    let total = fitted.requests_of_runs;
     let progress = Progress::new(Some(total), common.output.quiet);
     let (mut done, mut failure): (Vec<RunResult>, Option<Failure>) = (Vec::new(), None);
     for index in 0..plan.hosts.len() {
@@ -213,6 +218,8 @@ fn check_outside(given: &[Vec<String>], check: bool) -> Result<(), Failure> {
 
 /// A trace as it was read before anything is replayed.
 struct Decoded {
+    /// What it was made with, if it is not read.
+    seed: u64,
     /// Its requests, when they are few enough to keep.
     kept: Option<Vec<Request>>,
     requests: u64,
@@ -228,6 +235,7 @@ impl Decoded {
     fn new(source: &Source, seed: u64, stop: &AtomicBool) -> Result<Decoded, Failure> {
         let mut stream = source.open_for(seed)?;
         let mut decoded = Decoded {
+            seed,
             kept: Some(Vec::new()),
             requests: 0,
             writes: 0,
@@ -268,13 +276,56 @@ impl Decoded {
 struct Replay<'a> {
     arguments: &'a ReplayArguments,
     source: &'a Source,
-    trace: &'a Decoded,
+    /// One for each seed, where the requests differ with it; otherwise one.
+    traces: &'a [Decoded],
     writes: bool,
     condition: Condition,
     plan: &'a Hosts,
 }
 
+/// What all runs together do, as far as it is known before the first.
+#[derive(Default)]
+struct Checked {
+    /// What is done to the requests of each trace, once.
+    once: Fitted,
+    /// Requests of each trace, once, before that.
+    requests: u64,
+    /// Requests of all runs.
+    requests_of_runs: u64,
+    /// Bytes that all runs write.
+    volume: u64,
+    /// When the last request of each run is due, together.
+    time: Ns,
+}
+
+impl Checked {
+    /// Adds a trace that so many runs replay.
+    fn add(&mut self, trace: &Decoded, fitted: &Fitted, runs: u64) {
+        let once = &mut self.once;
+        once.requests += fitted.requests;
+        once.writes += fitted.writes;
+        once.bytes_written += fitted.bytes_written;
+        once.writes_left_out += fitted.writes_left_out;
+        once.widened += fitted.widened;
+        once.folded += fitted.folded;
+        once.cut_at_end += fitted.cut_at_end;
+        once.written = match (once.written, fitted.written) {
+            (Some((start, end)), Some((first, last))) => Some((start.min(first), end.max(last))),
+            (written, other) => written.or(other),
+        };
+        self.requests += trace.requests;
+        self.requests_of_runs += fitted.requests * runs;
+        self.volume = self.volume.saturating_add(fitted.bytes_written.saturating_mul(runs));
+        self.time = Ns(self.time.0.saturating_add(trace.last.0.saturating_mul(runs)));
+    }
+}
+
 impl Replay<'_> {
+    /// The requests, when they are the same for all runs and few enough to keep.
+    fn kept(&self) -> Option<&Vec<Request>> {
+        self.traces[0].kept.as_ref()
+    }
+
     fn pace(&self) -> Pace {
         self.arguments.depth.map_or(Pace::Recorded, |depth| Pace::Closed(depth.get()))
     }
@@ -297,19 +348,30 @@ impl Replay<'_> {
         Fit::new(target, FitOptions { wrap, align, reads_only })
     }
 
-    /// Whether all of the trace fits the target, and what is done to it for that.
-    fn check(&self, target: &TargetInfo) -> Result<Fitted, Failure> {
+    /// Whether all that any run will do fits the target, and what is done to it for that.
+    fn check(&self, target: &TargetInfo) -> Result<Checked, Failure> {
+        let mut checked = Checked::default();
+        for trace in self.traces {
+            let fitted = self.check_trace(target, trace)?;
+            let is_of_trace = |seed: u64| self.source.is_one() || seed == trace.seed;
+            let runs = self.plan.hosts.iter().filter(|(host, _)| is_of_trace(host.seed)).count();
+            checked.add(trace, &fitted, runs as u64);
+        }
+        Ok(checked)
+    }
+
+    fn check_trace(&self, target: &TargetInfo, trace: &Decoded) -> Result<Fitted, Failure> {
         let misfit = |error| failed(error).about(&self.source.place_name());
         let mut fit = self.fit(target);
         let mut batch = Vec::new();
-        if let Some(kept) = &self.trace.kept {
+        if let Some(kept) = &trace.kept {
             for requests in kept.chunks(1 << 14) {
                 batch.clear();
                 batch.extend_from_slice(requests);
                 fit.apply(&mut batch, 0).map_err(misfit)?;
             }
         } else {
-            let mut stream = self.source.open()?;
+            let mut stream = self.source.open_for(trace.seed)?;
             while stream.read(&mut batch, 1 << 14)? > 0 {
                 fit.apply(&mut batch, 0).map_err(misfit)?;
                 batch.clear();
@@ -325,34 +387,34 @@ impl Replay<'_> {
     }
 
     /// Says what is written before anything is.
-    fn announce(&self, target: &TargetInfo, fitted: &Fitted) {
-        let Some((start, end)) = fitted.written else { return };
-        let runs = self.plan.hosts.len() as u64;
+    fn announce(&self, target: &TargetInfo, checked: &Checked) {
+        let Some((start, end)) = checked.once.written else { return };
         let time = match self.pace() {
-            Pace::Recorded => Some(Duration::from_nanos(self.trace.last.0.saturating_mul(runs))),
+            Pace::Recorded => Some(Duration::from_nanos(checked.time.0)),
             Pace::Closed(_) => None,
         };
         let plan = WritePlan {
             target,
-            what: if runs == 1 {
+            what: if self.plan.hosts.len() == 1 {
                 "the writes of a trace"
             } else {
                 "the writes of a trace, once for each run"
             },
             start: Bytes(start * SECTOR_BYTES),
             area: Bytes((end - start) * SECTOR_BYTES),
-            volume: Some(Bytes(fitted.bytes_written.saturating_mul(runs))),
+            volume: Some(Bytes(checked.volume)),
             time,
         };
         target::announce(&plan);
     }
 
     /// What the user should know of the requests that are replayed, and of what the host believes.
-    fn notes(&self, fitted: &Fitted) -> Vec<String> {
+    fn notes(&self, checked: &Checked) -> Vec<String> {
+        let fitted = &checked.once;
         let mut notes = Vec::new();
         let mut say = |count: u64, what: &str| {
             if count > 0 {
-                notes.push(format!("{count} of {} requests {what}", self.trace.requests));
+                notes.push(format!("{count} of {} requests {what}", checked.requests));
             }
         };
         say(fitted.writes_left_out, "were left out because they write (--reads-only)");
@@ -417,7 +479,7 @@ impl Replay<'_> {
         stop: &AtomicBool,
     ) -> Result<(RunResult, Option<Failure>), Failure> {
         let seed = self.plan.hosts[index].0.seed;
-        if let Some(kept) = &self.trace.kept {
+        if let Some(kept) = self.kept() {
             let mut target = self.open(index)?;
             let source = &mut kept.iter().copied();
             return self.replay(index, directory, &mut *target, source, progress, stop);

@@ -554,9 +554,10 @@ mod tests {
             }
         };
         let link = link.to_str().unwrap();
-        assert_eq!(find(link).unwrap().loops, [made.0.clone()]);
+        let behind = || find(link).unwrap().loops.contains(&made.0);
+        assert!(behind());
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(find(link).unwrap().loops, [made.0.clone()], "deleted under its first name");
+        assert!(behind(), "deleted under its first name");
     }
 
     #[test]
