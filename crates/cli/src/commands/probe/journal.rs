@@ -52,7 +52,7 @@ impl Journal {
         };
         let Some(before) = found else {
             check_empty(directory)?;
-            let mut journal = Journal { directory: directory.to_owned(), kept: new };
+            let journal = Journal { directory: directory.to_owned(), kept: new };
             journal.save()?;
             return Ok((journal, Before::Nothing));
         };
