@@ -13,7 +13,7 @@
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
-use super::statistics::{Moments, confidence, median, quantile, welch};
+use super::statistics::{Moments, confidence, in_errors, median, quantile, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use rand::RngExt;
@@ -94,9 +94,10 @@ pub fn find(
             .map(|(kind, Folded { size, contrast, z, margin })| {
                 let size = Bytes(size * block_bytes);
                 format!(
-                    "{}: {size}, by {:.0} % ({z:.0} standard errors), likelier than the next by e^{margin:.0}",
+                    "{}: {size}, by {:.0} % ({}), likelier than the next by e^{margin:.0}",
                     kind.name(),
-                    contrast * 100.0
+                    contrast * 100.0,
+                    in_errors(*z)
                 )
             })
             .collect();

@@ -12,7 +12,7 @@ use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
 use super::relation::{Fit, Pair, Relation, fit, search};
-use super::statistics::{Moments, confidence, median, welch};
+use super::statistics::{Moments, confidence, in_errors, median, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use rand::RngExt;
@@ -353,9 +353,10 @@ fn find_domains(
             if let Some(&(digit, best, z)) = fits.first() {
                 let margin = best.evidence - next;
                 statistic = format!(
-                    "{} pairs on different units; the second takes {:.2} us longer when both are in one domain ({z:.0} standard errors); likelier than the next best by e^{margin:.0}",
+                    "{} pairs on different units; the second takes {:.2} us longer when both are in one domain ({}); likelier than the next best by e^{margin:.0}",
                     bus.pairs.len(),
-                    (best.means[1] - best.means[0]) / 1e3
+                    (best.means[1] - best.means[0]) / 1e3,
+                    in_errors(z)
                 );
                 if z > 6.0 && margin > MARGIN {
                     let sure = (1.0 - (-margin).exp()).min(confidence(z));

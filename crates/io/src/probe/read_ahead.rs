@@ -4,7 +4,7 @@
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
-use super::statistics::{Moments, confidence, median, welch};
+use super::statistics::{Moments, confidence, in_errors, median, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
@@ -70,9 +70,10 @@ pub fn find(
     let first = by_place[0];
     let z = welch(&first, &late);
     let statistic = format!(
-        "reads 9 to {LENGTH} of a stream take {:.1} us, first reads {:.1} us ({z:.0} standard errors)",
+        "reads 9 to {LENGTH} of a stream take {:.1} us, first reads {:.1} us ({})",
         late.mean() / 1e3,
-        first.mean() / 1e3
+        first.mean() / 1e3,
+        in_errors(z)
     );
     // A few slow ones (a unit that still works for the stream before) say nothing against it.
     let typical = median(&mut lates) / median(&mut firsts).max(1.0);
