@@ -1,7 +1,7 @@
 //! `planewise bench` on a block device or a file: the same workloads, in the time of a clock.
 
 use super::bench::{self, Found, Variation};
-use super::measured::{Claimed, failed};
+use super::measured::{Claimed, failed, one_by_one};
 use crate::arguments::BenchArguments;
 use crate::failure::Failure;
 use crate::host::{self, Hosts};
@@ -23,7 +23,7 @@ use planewise_workload::{Definition, Needs};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A target that is looked at before it is opened.
@@ -111,28 +111,10 @@ pub fn execute(
     bench.announce(&needs, hosts.len(), &info);
     let mut notes = workload.definition.notes();
     let progress = Progress::new(None, common.output.quiet);
-    let (mut done, mut failure) = (Vec::new(), None);
-    for (index, run) in runs.iter().enumerate() {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
+    let (done, failure) = one_by_one(runs.len(), stop, |index| {
         progress.say(format!("({index} of {} runs done)", runs.len()));
-        match bench.run(index, run, &workload.name, claimed.path(), &progress, stop) {
-            Ok((result, failed_later)) => {
-                let is_whole = result.status == Status::Complete;
-                done.push(result);
-                failure = failed_later;
-                if !is_whole {
-                    break;
-                }
-            }
-            Err(error) if done.is_empty() => return Err(error),
-            Err(error) => {
-                failure = Some(error);
-                break;
-            }
-        }
-    }
+        bench.run(index, &runs[index], &workload.name, claimed.path(), &progress, stop)
+    })?;
     progress.end();
     if common.request_log {
         request_log::join(claimed.path(), done.len())?;

@@ -8,6 +8,7 @@ use planewise_report::RunDirectory;
 use planewise_sim::SimError;
 use planewise_sim::results::{RESULTS_FORMAT, Results, RunResult, Setup, Status};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A place for results, claimed before anything is measured.
 pub struct Claimed<'a> {
@@ -70,6 +71,40 @@ impl<'a> Claimed<'a> {
             (None, Status::Interrupted) => Err(Failure::interrupted(format!("interrupted: {kept}"))),
         }
     }
+}
+
+/// Makes so many runs one after the other, as they share a target, until one ends early or `stop` is set. Returns those that were made and why
+/// there are no more.
+///
+/// # Errors
+/// The first run failed: there is nothing to keep.
+pub fn one_by_one(
+    count: usize,
+    stop: &AtomicBool,
+    mut run: impl FnMut(usize) -> Result<(RunResult, Option<Failure>), Failure>,
+) -> Result<(Vec<RunResult>, Option<Failure>), Failure> {
+    let (mut done, mut failure): (Vec<RunResult>, Option<Failure>) = (Vec::new(), None);
+    for index in 0..count {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        match run(index) {
+            Ok((result, ended)) => {
+                let is_whole = result.status == Status::Complete;
+                done.push(result);
+                failure = ended;
+                if !is_whole {
+                    break;
+                }
+            }
+            Err(error) if done.is_empty() => return Err(error),
+            Err(error) => {
+                failure = Some(error);
+                break;
+            }
+        }
+    }
+    Ok((done, failure))
 }
 
 /// A run on a target that failed.

@@ -1,7 +1,7 @@
 //! `planewise replay`: a trace on a target, at the recorded times or as fast as so many in flight allow.
 
 use super::bench_real::{described, look_at};
-use super::measured::{Claimed, failed};
+use super::measured::{Claimed, failed, one_by_one};
 use crate::arguments::ReplayArguments;
 use crate::axes::AXES;
 use crate::failure::{Failure, Kind};
@@ -100,27 +100,8 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     notes.extend(replay.notes(&fitted));
     let total = fitted.requests_of_runs;
     let progress = Progress::new(Some(total), common.output.quiet);
-    let (mut done, mut failure): (Vec<RunResult>, Option<Failure>) = (Vec::new(), None);
-    for index in 0..plan.hosts.len() {
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        match replay.run(index, claimed.path(), &progress, stop) {
-            Ok((result, ended)) => {
-                let is_whole = result.status == Status::Complete;
-                done.push(result);
-                failure = ended;
-                if !is_whole {
-                    break;
-                }
-            }
-            Err(error) if done.is_empty() => return Err(error),
-            Err(error) => {
-                failure = Some(error);
-                break;
-            }
-        }
-    }
+    let (done, failure) =
+        one_by_one(plan.hosts.len(), stop, |index| replay.run(index, claimed.path(), &progress, stop))?;
     progress.end();
     if common.request_log {
         request_log::join(claimed.path(), done.len())?;

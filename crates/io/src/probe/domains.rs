@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 const MOST_UNITS: u64 = 512;
 /// By how much the second of two reads is later: enough for the first to have begun, and less than any array read, after which a slow
 /// transfer would hold up the second's command whatever it is for.
-const STAGGER: Ns = Ns::from_micros(2);
+pub(super) const STAGGER: Ns = Ns::from_micros(2);
 /// As good as at once, but in order: the first is to be first on the bus.
 const AT_ONCE: Ns = Ns(300);
 /// Pairs measured in one round.

@@ -4,7 +4,7 @@
 //! and buses that the earlier stages found are kept busy, and the time between completions is what each operation holds them for.
 
 use super::controller::{self, Turn};
-use super::domains::{Chunks, Domains};
+use super::domains::{Chunks, Domains, STAGGER};
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::Instrument;
@@ -462,7 +462,6 @@ fn still_hold(
     chunks: Chunks,
     domains: &Domains,
 ) -> Result<bool, ProbeError> {
-    const STAGGER: Ns = Ns::from_micros(2);
     let Some(unit) = domains.unit else { return Ok(true) };
     let block = instrument.block_sectors();
     let mut classes = [Moments::default(); 2];

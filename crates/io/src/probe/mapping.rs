@@ -6,7 +6,7 @@
 //! (*dynamic*) goes by their order as long as all are idle: it is told apart by writes beside reads. Where a write buffer keeps all units busy with
 //! programs of its own, the two are the same.
 
-use super::domains::Chunks;
+use super::domains::{Chunks, STAGGER};
 use super::error::ProbeError;
 use super::finding::Finding;
 use super::instrument::{Area, Instrument};
@@ -45,8 +45,6 @@ impl Mapping {
 const PUSH_OUT: Bytes = Bytes(64 << 20);
 /// Chunks that are overwritten, in up to three attempts: the fewer, the farther apart, until no write buffer finds two to write together.
 const CHUNKS: [u64; 3] = [1024, 256, 96];
-/// By how much the second read of a pair is later, as in [`super::domains`].
-const STAGGER: Ns = Ns::from_micros(2);
 /// Share of the contrast of a pair on one unit that a coordinate must show to be the one that decides, and must not show otherwise.
 const DECIDES: f64 = 0.6;
 const DOES_NOT: f64 = 0.3;
