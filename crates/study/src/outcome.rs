@@ -1,6 +1,6 @@
 //! What came of a study: everything its page shows, as plain values.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A study that was run.
@@ -37,7 +37,7 @@ pub struct Outcome {
 }
 
 /// A source document.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Paper {
     /// Parallel issue queuing, IEEE TCAD 2017.
@@ -99,7 +99,7 @@ impl Paper {
 }
 
 /// How much a study runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Size {
     /// Enough to see the shape.
@@ -196,7 +196,7 @@ pub struct Figure {
 }
 
 /// Form of a plot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FigureKind {
     /// Bars, a group for each place of the x axis, a bar of each series.

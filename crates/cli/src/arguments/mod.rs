@@ -4,6 +4,7 @@ mod bench;
 mod drive;
 mod probe;
 mod replay;
+mod reproduce;
 mod simulate;
 mod trace;
 
@@ -11,6 +12,7 @@ pub use bench::BenchArguments;
 pub use drive::DriveArguments;
 pub use probe::ProbeArguments;
 pub use replay::ReplayArguments;
+pub use reproduce::ReproduceArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
     ConvertArguments, CutArguments, InfoArguments, ReadArguments, ScaleTimeArguments, SynthArguments,
@@ -53,6 +55,8 @@ pub enum Command {
     Bench(BenchArguments),
     /// Replay a trace on a simulated or a real device, at the recorded times or as fast as it goes
     Replay(ReplayArguments),
+    /// Run published figures again and put the published numbers beside ours
+    Reproduce(ReproduceArguments),
     /// Find out what is inside a drive, simulated or real, by measuring it from outside
     Probe(ProbeArguments),
     /// Look at, convert, cut, stretch and make traces
