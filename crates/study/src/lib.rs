@@ -4,6 +4,8 @@
 //! and the figures to draw. This crate reads studies, says which runs they need, and turns the results of the runs into an
 //! [`Outcome`]: it neither runs nor draws anything itself.
 
+pub mod claims;
 pub mod outcome;
 
+pub use claims::{ClaimVerdict, Tally, claims};
 pub use outcome::{Outcome, Verdict};
