@@ -13,6 +13,7 @@ mod judge;
 pub mod outcome;
 mod records;
 mod study;
+mod totals;
 
 pub use cells::{Cell, TRACE, Traces};
 pub use claims::{Claim, Claims};
@@ -20,6 +21,7 @@ pub use evaluate::evaluate;
 pub use outcome::{Outcome, Verdict};
 pub use records::RecordSet;
 pub use study::Study;
+pub use totals::{ClaimVerdict, Tally, claims};
 
 /// What can be wrong with a study.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
