@@ -84,7 +84,7 @@ pub enum DeviceCommand {
     List,
     /// Print a profile as TOML, with what follows from it
     Show {
-        /// Name of a profile, or a TOML file
+        /// Name of a profile, or a TOML file; behind it changes of its keys: ssd-s:geometry.channels=8,write_buffer=none
         #[arg(value_name = "NAME|FILE")]
         device: String,
     },

@@ -17,7 +17,8 @@ pub struct ReplayArguments {
     /// A trace file; a synthetic volume (see `planewise trace volumes`); or pgbench, the trace inside the program
     #[arg(value_name = "TRACE")]
     pub trace: String,
-    /// What to replay it on: sim:PROFILE, or the path of a block device or a file
+    /// What to replay it on: sim:PROFILE (behind it changes of its keys, as in sim:ssd-s:geometry.channels=8), or the path of a block
+    /// device or a file
     #[arg(value_name = "sim:PROFILE|PATH")]
     pub target: String,
     /// How to read the trace.

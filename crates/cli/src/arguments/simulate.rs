@@ -69,7 +69,8 @@ pub struct SimulationArguments {
     /// Multiply all arrival times: 0.5 makes a trace twice as fast
     #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = super::factor, help_heading = "Trace")]
     pub scale_time: Option<f64>,
-    /// Device profile by name (see `planewise device list`) or TOML file
+    /// Device profile by name (see `planewise device list`) or TOML file; behind it changes of its keys:
+    /// gc-128g:geometry.channels=8,interface.command_queue=ncq:16
     #[arg(long, value_name = "PROFILE|FILE", default_value = "piq-128g", help_heading = "Device")]
     pub device: String,
     /// What `bench` has too.
