@@ -44,7 +44,7 @@ pub fn html(results: &Results) -> String {
         job_rows => tables::job_rows(results),
         job_rows_max => tables::JOB_ROWS_MAX,
         ran_apart => results.runs.iter().any(crate::bench::jobs_ran_apart),
-        served => served(results),
+        served => names::served(results),
         sweep => figures(swept(results)),
         distributions => figures(distributions(results, &names)),
         times => figures(times(results, &names)),
@@ -81,7 +81,7 @@ fn figures(drawn: Vec<Drawn>) -> Vec<Figure> {
 
 fn title(results: &Results) -> String {
     let trace = format::one_line(&results.setup.trace.name, 60);
-    let served = served(results);
+    let served = names::served(results);
     match results.runs.as_slice() {
         [] => format!("{trace}: no run finished"),
         [run] => format!(
@@ -110,11 +110,6 @@ fn title(results: &Results) -> String {
             format!("{} {what} on {device}, {served} {trace}", runs.len())
         }
     }
-}
-
-/// What was served, in a word.
-fn served(results: &Results) -> &'static str {
-    if results.setup.trace.format == "workload" { "workload" } else { "trace" }
 }
 
 fn cut_short(results: &Results, names: &[String]) -> Vec<String> {

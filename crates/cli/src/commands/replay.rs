@@ -1,7 +1,7 @@
 //! `planewise replay`: a trace on a target, at the recorded times or as fast as so many in flight allow.
 
 use super::bench_real::{described, look_at};
-use super::measured::{Claimed, failed, one_by_one};
+use super::measured::{Claimed, Of, failed, one_by_one};
 use crate::arguments::ReplayArguments;
 use crate::axes::AXES;
 use crate::failure::{Failure, Kind};
@@ -342,7 +342,7 @@ impl Replay<'_> {
     }
 
     fn check_trace(&self, target: &TargetInfo, trace: &Decoded) -> Result<Fitted, Failure> {
-        let misfit = |error| failed(error).about(&self.source.place_name());
+        let misfit = |error| failed(error, Of::Replay).about(&self.source.place_name());
         let mut fit = self.fit(target);
         let mut batch = Vec::new();
         if let Some(kept) = &trace.kept {
@@ -507,7 +507,8 @@ impl Replay<'_> {
         let mut source = FittedSource::new(source, self.fit(target.info()));
         let observer = (log, recorder.transpose()?);
         let outcome = replay::run(target, host, &mut source, observer, &mut options);
-        let Outcome { mut result, observer: (log, recorder), failure } = outcome.map_err(failed)?;
+        let Outcome { mut result, observer: (log, recorder), failure } =
+            outcome.map_err(|error| failed(error, Of::Replay))?;
         let fitted = source.done();
         if let Some(replay) = &mut result.replay {
             replay.writes_left_out = fitted.writes_left_out;
@@ -522,7 +523,7 @@ impl Replay<'_> {
         if let Some(recorder) = recorder.filter(|_| result.status == Status::Complete) {
             recorder.finish()?;
         }
-        Ok((result, failure.map(failed)))
+        Ok((result, failure.map(|error| failed(error, Of::Replay))))
     }
 }
 

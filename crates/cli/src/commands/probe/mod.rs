@@ -11,7 +11,7 @@ use journal::{Before, Journal, Wish};
 use planewise_io::plan::WritePlan;
 use planewise_io::probe::expected::USUAL_CHUNK;
 use planewise_io::probe::file::{ProbeFile, Simulated, Status};
-use planewise_io::probe::{self, Findings, Options, ProbeError, STAGES, Subject};
+use planewise_io::probe::{self, Findings, Options, ProbeError, Probed, STAGES, Subject};
 use planewise_io::{Target, TargetKind};
 use planewise_model::Bytes;
 use planewise_sim::Condition;
@@ -307,8 +307,8 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
         Ok(()) => {
             journal.mark(Status::Complete, String::new());
             profile = made_profile(journal.kept(), arguments.quiet);
-            if let Some(profile) = &profile {
-                journal.add("profile.toml", profile)?;
+            if let Some(Probed { profile, .. }) = &profile {
+                journal.add("profile.toml", &profile.to_toml())?;
             }
             None
         }
@@ -334,26 +334,27 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
             ))
         }
     };
-    let page = planewise_report::probe::html(journal.kept(), profile.as_deref().unwrap_or(""));
+    let text = profile.as_ref().map(|probed| probed.profile.to_toml()).unwrap_or_default();
+    let page = planewise_report::probe::html(journal.kept(), &text);
     journal.add("report.html", &page)?;
     // Last: a probe whose file says that it is complete has all its files.
     journal.save()?;
-    print(journal.kept(), profile.is_some(), &place, arguments)?;
+    print(journal.kept(), profile.as_ref(), &place, arguments)?;
     failure.map_or(Ok(()), Err)
 }
 
 /// The profile of a finished probe.
-fn made_profile(file: &ProbeFile, quiet: bool) -> Option<String> {
+fn made_profile(file: &ProbeFile, quiet: bool) -> Option<Probed> {
     let name = format!("probed-{}", plain_name(&file.findings.subject.target));
     match probe::profile(&file.findings, &name) {
-        Ok(profile) => {
+        Ok(probed) => {
             let units = file.findings.domains.as_ref().and_then(|domains| domains.units.value);
             if units.is_none() && !quiet {
                 eprintln!(
                     "note: units are undetermined: the profile has what was measured, and assumes the rest (its source says what)"
                 );
             }
-            Some(profile.to_toml())
+            Some(probed)
         }
         Err(problem) => {
             if !quiet {
@@ -366,13 +367,18 @@ fn made_profile(file: &ProbeFile, quiet: bool) -> Option<String> {
 
 fn print(
     file: &ProbeFile,
-    has_profile: bool,
+    probed: Option<&Probed>,
     place: &Path,
     arguments: &ProbeArguments,
 ) -> Result<(), Failure> {
     let mut paths = format!("Report: {}\n", place.join("report.html").display());
-    if has_profile {
-        paths += &format!("Profile: {}\n", place.join("profile.toml").display());
+    if let Some(Probed { found, assumed, .. }) = probed {
+        let most = if assumed > found { "mostly assumed: " } else { "" };
+        paths += &format!(
+            "Profile: {} ({most}{} found, {assumed} assumed; its `source` says which)\n",
+            place.join("profile.toml").display(),
+            if *found == 1 { "1 property".to_owned() } else { format!("{found} properties") }
+        );
     }
     if !arguments.json {
         let text = planewise_report::probe::text(file, output::style());
