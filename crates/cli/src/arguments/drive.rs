@@ -4,6 +4,14 @@ use crate::failure::Failure;
 use clap::Args;
 use planewise_io::target::real::{Engine, Processor};
 
+/// What a command measures.
+#[derive(Clone, Debug, Args)]
+pub struct PlaceArgument {
+    /// What to measure: sim:PROFILE (see `planewise device list`, or a TOML file), or the path of a block device or a file
+    #[arg(value_name = "sim:PROFILE|PATH")]
+    pub target: String,
+}
+
 /// How to use a real device or file; nothing for simulated ones.
 #[derive(Clone, Debug, Default, Args)]
 pub struct DriveArguments {

@@ -41,7 +41,7 @@ const DEPTH_DEFAULT: u32 = 32;
 /// A trace, an option or a target that is wrong; a run that fails, Ctrl-C: with what was measured until then in the directory.
 pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Failure> {
     let common = &arguments.common;
-    let simulated = target::simulated(&arguments.target)?;
+    let simulated = target::simulated(&arguments.place.target)?;
     let (plan, condition) = hosts(arguments, simulated.is_some())?;
     let mut seeds: Vec<u64> = Vec::new();
     for (host, _) in &plan.hosts {
@@ -49,18 +49,18 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
             seeds.push(host.seed);
         }
     }
-    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, &seeds)?;
+    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.part.requests, &seeds)?;
     source.keep()?;
-    source.scale_time = arguments.scale_time;
+    source.scale_time = arguments.part.scale_time;
     // Requests that are made, not read, differ from seed to seed.
     let apart = if source.is_one() { &seeds[..1] } else { &seeds[..] };
     let traces: Vec<Decoded> =
         apart.iter().map(|&seed| Decoded::new(&source, seed, stop)).collect::<Result<_, Failure>>()?;
     let trace = traces.iter().min_by_key(|trace| trace.requests).expect("one seed at least");
-    if arguments.warmup > 0 && arguments.warmup >= trace.requests {
+    if arguments.part.warmup > 0 && arguments.part.warmup >= trace.requests {
         return Err(Failure::usage(format!(
             "--warmup: found {}; allowed: fewer than the {} requests of {}",
-            arguments.warmup,
+            arguments.part.warmup,
             trace.requests,
             source.place_name()
         )));
@@ -79,7 +79,7 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     let replay = Replay { arguments, source: &source, traces: &traces, writes, condition, plan: &plan };
     let device_profile = match simulated {
         Some(profile) => plan::profile(profile)?.to_toml(),
-        None => described(&look_at(&arguments.target)?),
+        None => described(&look_at(&arguments.place.target)?),
     };
     let setup = Setup {
         trace: source.setup(trace.format)?,
@@ -321,7 +321,7 @@ impl Replay<'_> {
             condition: self.condition,
             seed: host.seed,
         };
-        target::open(&self.arguments.target, &self.arguments.drive, wanted, true)
+        target::open(&self.arguments.place.target, &self.arguments.drive, wanted, true)
     }
 
     fn fit(&self, target: &TargetInfo) -> Fit {
@@ -427,16 +427,16 @@ impl Replay<'_> {
         let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
         let own = [
             ("trace", arguments.trace.clone()),
-            ("target", arguments.target.clone()),
+            ("target", arguments.place.target.clone()),
             ("format", text(&read.format)),
             ("time-unit", read.time_unit.map(crate::source::unit_name).unwrap_or_default().to_owned()),
             ("event", text(&read.event)),
             ("volume", text(&read.volume)),
             ("sort-window", number(read.sort_window.map(|window| window as u64))),
             ("trace-dir", read.trace_dir.as_ref().map(|path| path.display().to_string()).unwrap_or_default()),
-            ("requests", number(arguments.requests)),
-            ("warmup", arguments.warmup.to_string()),
-            ("scale-time", arguments.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
+            ("requests", number(arguments.part.requests)),
+            ("warmup", arguments.part.warmup.to_string()),
+            ("scale-time", arguments.part.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
             ("wrap", arguments.wrap.to_string()),
             ("align", arguments.align.to_string()),
             ("reads-only", arguments.reads_only.to_string()),
@@ -498,7 +498,7 @@ impl Replay<'_> {
         };
         let mut options = ReplayOptions {
             pace: self.pace(),
-            warm_up: self.arguments.warmup,
+            warm_up: self.arguments.part.warmup,
             lateness_bound: self.arguments.lateness_bound,
             stop,
             progress: &mut count,

@@ -50,11 +50,11 @@ pub fn execute(arguments: &ProbeArguments, stop: &AtomicBool) -> Result<(), Fail
 }
 
 fn open(arguments: &ProbeArguments) -> Result<(Box<dyn Target>, Option<Simulated>), Failure> {
-    let profile = target::simulated(&arguments.target)?;
+    let profile = target::simulated(&arguments.place.target)?;
     if let (None, Some(condition)) = (profile, arguments.condition) {
         return Err(Failure::usage(format!(
             "--condition: found {condition}; allowed: only with sim:PROFILE, {} is in the condition it is in",
-            arguments.target
+            arguments.place.target
         )));
     }
     let condition = arguments.condition.unwrap_or(Condition::Filled);
@@ -71,7 +71,7 @@ fn open(arguments: &ProbeArguments) -> Result<(Box<dyn Target>, Option<Simulated
         condition,
         seed: arguments.seed,
     };
-    Ok((target::open(&arguments.target, &arguments.drive, wanted, arguments.quiet)?, simulated))
+    Ok((target::open(&arguments.place.target, &arguments.drive, wanted, arguments.quiet)?, simulated))
 }
 
 fn options(arguments: &ProbeArguments, target: &dyn Target) -> Options {
@@ -84,7 +84,7 @@ fn options(arguments: &ProbeArguments, target: &dyn Target) -> Options {
 
 /// The command line that measures the same.
 fn command(arguments: &ProbeArguments) -> String {
-    let mut words = vec!["planewise probe".to_owned(), quoted(&arguments.target)];
+    let mut words = vec!["planewise probe".to_owned(), quoted(&arguments.place.target)];
     if arguments.quick {
         words.push("--quick".to_owned());
     }
