@@ -137,7 +137,7 @@ fn swept(results: &Results) -> Vec<Drawn> {
     let columns: Vec<(String, Vec<Option<f64>>)> = sweep.columns.iter().enumerate().map(of_column).collect();
     let lines: Vec<lines::Line<'_>> =
         columns.iter().map(|(name, values)| lines::Line { name, values: values.clone() }).collect();
-    let heading = format!("Throughput, {}", sweep::unit(results));
+    let heading = format!("Throughput, {}{}", sweep::unit(results), sweep::together(results));
     let label = format!("{heading}, over {}", sweep.title);
     let plot = lines::plot(&label, &sweep.title, &sweep.values, &lines);
     vec![(heading, plot.ok_or("No run finished."))]

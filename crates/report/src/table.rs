@@ -135,7 +135,8 @@ pub(crate) fn header(results: &Results, style: Style) -> String {
     let requests = first.filter(|_| is_same).map(|run| format::count(count(run)));
     item("command queue", first.map(|run| run.labels.command_queue.as_str()));
     if let Some(requests) = requests {
-        items.insert(items.len() - 1, format!("{requests} requests"));
+        let noun = if requests == "1" { "request" } else { "requests" };
+        items.insert(items.len() - 1, format!("{requests} {noun}"));
     }
     wrap(&items, style)
 }

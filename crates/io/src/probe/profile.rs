@@ -55,11 +55,13 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         (Some(unit), domain) => {
             let levels = levels(unit, domain);
             match domain {
-                Some((_, degree)) => {
-                    source.note_found(format!("{degree} domains of {} units", unit.units() / degree))
-                }
+                Some((_, degree)) => source.note_found(format!(
+                    "{} of {}",
+                    counted(degree, "domain"),
+                    counted(unit.units() / degree, "unit")
+                )),
                 None => {
-                    source.note_found(format!("{} units", unit.units()));
+                    source.note_found(counted(unit.units(), "unit"));
                     source.note_assumed("a bus of its own for each unit");
                 }
             }
@@ -68,7 +70,10 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         }
         (None, _) => {
             let parallel = findings.parallelism.as_ref().and_then(|found| found.reads.value).unwrap_or(8);
-            source.note_assumed(&format!("{parallel} independent units, as that many reads at a time help"));
+            source.note_assumed(&format!(
+                "{}, as that many reads at a time help",
+                counted(parallel.into(), "independent unit")
+            ));
             (vec![('c', u64::from(parallel))], "cwdp".to_owned())
         }
     };

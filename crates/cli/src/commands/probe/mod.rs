@@ -317,7 +317,8 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
             journal.mark(Status::Interrupted, String::new());
             let done = journal.kept().findings.stages.len();
             Some(Failure::interrupted(format!(
-                "interrupted: {done} stages are done and kept in {}; the same command continues",
+                "interrupted: {} done and kept in {}; the same command continues",
+                if done == 1 { "1 stage is".to_owned() } else { format!("{done} stages are") },
                 place.display()
             )))
         }
