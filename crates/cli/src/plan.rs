@@ -349,10 +349,10 @@ fn trace_options(arguments: &SimulationArguments) -> BTreeMap<String, String> {
         ("volume", text(&read.volume)),
         ("sort-window", optional(read.sort_window.map(|window| window as u64))),
         ("trace-dir", read.trace_dir.as_ref().map(|dir| dir.display().to_string()).unwrap_or_default()),
-        ("requests", optional(arguments.requests)),
-        ("warmup", arguments.warmup.to_string()),
+        ("requests", optional(arguments.part.requests)),
+        ("warmup", arguments.part.warmup.to_string()),
         ("wrap", arguments.wrap.to_string()),
-        ("scale-time", arguments.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
+        ("scale-time", arguments.part.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
         ("device", arguments.device.clone()),
     ];
     options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()

@@ -55,7 +55,7 @@ pub fn simulated(name: &str) -> Result<Option<&str>, Failure> {
         .map(|nearest| format!(" (did you mean 'sim:{nearest}'?)"))
         .unwrap_or_default();
     Err(Failure::usage(format!(
-        "--target: found '{name}'{hint}; allowed: sim:PROFILE, such as sim:ssd-s (see `planewise device list`), or the path of a block device or a file"
+        "{name}: there is no such device or file{hint}; allowed: sim:PROFILE, such as sim:ssd-s (see `planewise device list`), or the path of a block device or a file"
     )))
 }
 
@@ -71,14 +71,15 @@ pub fn open(
 ) -> Result<Box<dyn Target>, Failure> {
     let Wanted { writes, depth, longest, condition, seed } = wanted;
     if let Some(profile) = simulated(name)? {
+        arguments.check_simulated(name)?;
         let profile = plan::profile(profile)?;
         return Ok(Box::new(SimTarget::new(&profile, condition, depth, seed)?));
     }
     let options = RealOptions {
         writes,
         destroy_data: arguments.destroy_data.clone(),
-        engine: arguments.engine,
-        processor: arguments.cpu,
+        engine: arguments.engine.unwrap_or_default(),
+        processor: arguments.cpu.unwrap_or_default(),
         depth,
         longest,
     };

@@ -127,7 +127,14 @@ fn what_cannot_be_probed_is_refused_by_option_and_leaves_nothing() {
     for (arguments, words) in [
         ("probe", &["TARGET"][..]),
         ("probe sim:ssd-x", &["ssd-x", "did you mean"]),
-        ("probe ssd-s", &["ssd-s", "sim:PROFILE"]),
+        (
+            "probe ssd-s",
+            &["ssd-s: there is no such device or file (did you mean 'sim:ssd-s'?)", "sim:PROFILE"],
+        ),
+        (
+            "probe missing",
+            &["missing: there is no such device or file; allowed: sim:PROFILE", "block device"],
+        ),
         ("probe /dev/none", &["/dev/none"]),
         ("probe notes.txt", &["notes.txt", "12 bytes"]),
         ("probe folder", &["folder", "a directory"]),
@@ -142,11 +149,25 @@ fn what_cannot_be_probed_is_refused_by_option_and_leaves_nothing() {
         ("probe small.img --condition aged", &["--condition", "small.img", "only with sim:PROFILE"]),
         ("probe small.img --destroy-data large.img", &["--destroy-data", "large.img"]),
         ("probe sim:ssd-s --engine uring", &["--engine", "uring"]),
+        (
+            "probe sim:ssd-s --engine auto",
+            &["--engine: found auto with sim:ssd-s", "only with a block device"],
+        ),
+        ("probe sim:ssd-s --cpu 0", &["--cpu: found 0 with sim:ssd-s"]),
+        ("probe sim:ssd-s --destroy-data ssd-s", &["--destroy-data: found ssd-s with sim:ssd-s"]),
+        (
+            "probe sim:ssd-s --condition aged --quick",
+            &["74.5 % of them; allowed: at most that, such as aged:74/20/6"],
+        ),
     ] {
         place.fails(2, arguments, words);
     }
     if reads_directly(&place, "small.img") {
-        place.fails(2, "probe small.img", &["--area", "64.0 MiB", "small.img"]);
+        place.fails(
+            2,
+            "probe small.img",
+            &["small.img: found 1.0 MiB, too little to probe; allowed: 64.0 MiB or more"],
+        );
     }
     place.fails(4, "probe sim:ssd-s --quick --out notes.txt", &["notes.txt", "is a file"]);
     assert_eq!(place.everything(), before);

@@ -93,7 +93,7 @@ fn nothing_is_written_without_the_name_typed_again_and_then_it_is_said_first() {
         "bench --target drive.bin --experiment grid",
         &["all its data", "fill=0;patterns=read,randread"],
     );
-    place.fails(2, "bench --target drive.bin --experiment layouts --set fill=0", &["all its data"]);
+    place.fails(2, "bench --target drive.bin --experiment layouts --set area=2m", &["all its data"]);
     assert!(before == content(&place));
     let said = place.ok(&format!("{write} --destroy-data drive.bin --out x"));
     assert!(
@@ -142,7 +142,7 @@ fn what_is_no_target_and_what_a_real_one_has_no_use_for_is_refused() {
         ("--schedulers piq", &["units", "--units N"]),
         ("--engine uring", &["'uring'", "did you mean 'io_uring'"]),
         ("--cpu first", &["--cpu", "here"]),
-        ("--cpu 1000", &["--cpu"]),
+        ("--cpu 1000", &["--cpu: found 1000, and the system says", "here, any"]),
         ("--jobs 2", &["--jobs"]),
         ("--size 1g", &["size"]),
     ] {
@@ -150,6 +150,31 @@ fn what_is_no_target_and_what_a_real_one_has_no_use_for_is_refused() {
     }
     let said = place.run(&format!("bench --target holes.bin {read} --out h"));
     assert!(said.err.contains("note: ") && said.err.contains("nothing was ever written"), "{}", said.err);
+}
+
+#[test]
+fn what_a_profile_says_against_the_domains_of_an_experiment_is_remarked() {
+    let place = Place::new();
+    let quick = "bench --target sim:ssd-s --experiment layouts --set area=1m;time=1ms;pause=0;depths=1";
+    let said = place.ok(&format!("{quick};domains=4 --out four"));
+    assert!(said.err.contains("--set domains: 4 is not what ssd-s has, which is 10"), "{}", said.err);
+    let said = place.ok(&format!("{quick} --out ten"));
+    assert!(!said.err.contains("domains"), "{}", said.err);
+}
+
+#[test]
+fn options_of_real_targets_are_refused_with_simulated_ones() {
+    let place = Place::new();
+    for (option, found) in
+        [("--engine synchronous", "synchronous"), ("--cpu any", "any"), ("--destroy-data x", "x")]
+    {
+        let name = option.split(' ').next().unwrap();
+        let words =
+            format!("{name}: found {found} with sim:ssd-s; allowed: only with a block device or a file");
+        place.fails(2, &format!("bench --target sim:ssd-s --rw read --number_ios 10 {option}"), &[&words]);
+        place.fails(2, &format!("replay pgbench sim:ssd-s --wrap --requests 10 {option}"), &[&words]);
+    }
+    assert!(place.everything().is_empty());
 }
 
 #[test]
@@ -170,6 +195,10 @@ fn experiments_run_on_files_as_on_simulated_devices() {
     place.ok(&format!("bench --target drive.bin --experiment streams {quick};fill=0 --out streams"));
     for (options, words) in [
         ("gird", &["unknown experiment 'gird' (did you mean 'grid'?)"][..]),
+        ("grid --set domains=5", &["--set domains: found with experiment grid", "allowed: area, time"]),
+        ("layouts --set fill=0", &["--set fill: found with experiment layouts"]),
+        ("layouts --set domains=1000;area=2m", &["domains: found 1000", "up to the 512 requests"]),
+        ("grid --engine io_uring", &["--engine: found io_uring with sim:small.toml"]),
         ("grid --set aera=1m", &["'aera' (did you mean 'area'?)"]),
         ("grid --set area", &["--set: found 'area'", "KEY=VALUE"]),
         ("grid --set time=0", &["--set time: found '0'"]),

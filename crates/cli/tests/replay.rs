@@ -130,6 +130,7 @@ fn what_cannot_be_is_refused_by_name() {
     let place = place();
     let target = "sim:small.toml";
     let fails = |arguments: &str, words: &[&str]| place.fails(2, &format!("replay {arguments}"), words);
+    fails("mixed.csv missing", &["missing: there is no such device or file; allowed: sim:PROFILE"]);
     fails(&format!("mixed.csv {target} --scheduler pig+"), &["pig+", "did you mean 'piq+'"]);
     fails(
         &format!("mixed.csv {target} --scheduler piq+"),

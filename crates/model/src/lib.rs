@@ -11,6 +11,7 @@ pub mod profile;
 pub mod request;
 pub mod rng;
 pub mod units;
+pub mod words;
 
 pub use geometry::{AllocationOrder, Geometry};
 pub use profile::Profile;

@@ -18,23 +18,30 @@ pub fn bench(results: &Results, style: Style) -> String {
     out.push('\n');
     let mut left_out = Vec::new();
     if let Some(sweep) = sweep(results) {
-        let throughput = format!("throughput, {}", sweep::unit(results));
+        let throughput = format!("throughput, {}{}", sweep::unit(results), sweep::together(results));
         out += &format!("{}\n", paint(&throughput, Tone::Strong, style));
         out += &table::table_lines(&matrix(results, &sweep, &THROUGHPUT), style).text;
         out += &format!("\n{}\n", paint("latency of all requests, mean", Tone::Strong, style));
         out += &table::table_lines(&matrix(results, &sweep, &LATENCY), style).text;
+        out += &by_job(results, style);
         let notes = apart_note(results, style) + &table::notes(results, style);
         if notes.is_empty() { out } else { out + "\n" + &notes }
     } else {
         let block = Block { columns: columns(results), spare: &[("fairness", "fairness")], stacked };
         out += &block.text(results, style, &mut left_out);
-        let rows: usize = results.runs.iter().map(|run| jobs(run).len()).sum();
-        if rows > results.runs.len() && rows <= JOB_ROWS_MAX {
-            out += &format!("\n{}\n", paint("jobs", Tone::Strong, style));
-            out += &table::table_lines(&job_columns(results), style).text;
-        }
+        out += &by_job(results, style);
         out + "\n" + &table::footer(results, &left_out, style) + &apart_note(results, style)
     }
+}
+
+/// The table of jobs, where runs have several and there are not too many.
+fn by_job(results: &Results, style: Style) -> String {
+    let rows: usize = results.runs.iter().map(|run| jobs(run).len()).sum();
+    if rows <= results.runs.len() || rows > JOB_ROWS_MAX {
+        return String::new();
+    }
+    format!("\n{}\n", paint("jobs", Tone::Strong, style))
+        + &table::table_lines(&job_columns(results), style).text
 }
 
 fn jobs(run: &RunResult) -> &[JobMetrics] {

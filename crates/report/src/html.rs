@@ -44,7 +44,7 @@ pub fn html(results: &Results) -> String {
         job_rows => tables::job_rows(results),
         job_rows_max => tables::JOB_ROWS_MAX,
         ran_apart => results.runs.iter().any(crate::bench::jobs_ran_apart),
-        served => served(results),
+        served => names::served(results),
         sweep => figures(swept(results)),
         distributions => figures(distributions(results, &names)),
         times => figures(times(results, &names)),
@@ -81,7 +81,7 @@ fn figures(drawn: Vec<Drawn>) -> Vec<Figure> {
 
 fn title(results: &Results) -> String {
     let trace = format::one_line(&results.setup.trace.name, 60);
-    let served = served(results);
+    let served = names::served(results);
     match results.runs.as_slice() {
         [] => format!("{trace}: no run finished"),
         [run] => format!(
@@ -112,11 +112,6 @@ fn title(results: &Results) -> String {
     }
 }
 
-/// What was served, in a word.
-fn served(results: &Results) -> &'static str {
-    if results.setup.trace.format == "workload" { "workload" } else { "trace" }
-}
-
 fn cut_short(results: &Results, names: &[String]) -> Vec<String> {
     let pairs = results.runs.iter().zip(names);
     pairs.filter(|(run, _)| run.status == Status::Interrupted).map(|(_, name)| name.clone()).collect()
@@ -142,7 +137,7 @@ fn swept(results: &Results) -> Vec<Drawn> {
     let columns: Vec<(String, Vec<Option<f64>>)> = sweep.columns.iter().enumerate().map(of_column).collect();
     let lines: Vec<lines::Line<'_>> =
         columns.iter().map(|(name, values)| lines::Line { name, values: values.clone() }).collect();
-    let heading = format!("Throughput, {}", sweep::unit(results));
+    let heading = format!("Throughput, {}{}", sweep::unit(results), sweep::together(results));
     let label = format!("{heading}, over {}", sweep.title);
     let plot = lines::plot(&label, &sweep.title, &sweep.values, &lines);
     vec![(heading, plot.ok_or("No run finished."))]

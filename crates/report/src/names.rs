@@ -60,6 +60,15 @@ pub fn run_names(results: &Results) -> Vec<String> {
     names
 }
 
+/// What was served, in a word.
+pub fn served(results: &Results) -> &'static str {
+    match results.setup.trace.format.as_str() {
+        "workload" => "workload",
+        "experiment" => "experiment",
+        _ => "trace",
+    }
+}
+
 /// Whether a run shows what no device could do: a bound is something to measure against, never a winner.
 pub fn is_bound(run: &RunResult) -> bool {
     let bound = |name: &str| planewise_sim::gc::find(name).is_ok_and(|scheme| scheme.bound);

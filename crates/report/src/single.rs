@@ -4,6 +4,7 @@ use crate::format::{self, ABSENT};
 use crate::names;
 use crate::outside;
 use crate::table::{Style, Tone, header, paint};
+use planewise_model::words;
 use planewise_sim::results::{DirectionMetrics, GcMetrics, PowerLoss, Results, RunResult, Status};
 use unicode_width::UnicodeWidthStr;
 
@@ -347,7 +348,16 @@ fn power_loss(cut: &PowerLoss) -> Vec<(&'static str, String)> {
                 count(cut.requests_lost)
             ),
         ),
-        ("", format!("torn: {} programs, {} erases", count(cut.torn_pages), count(cut.torn_blocks))),
+        (
+            "",
+            format!(
+                "torn: {} {}, {} {}",
+                count(cut.torn_pages),
+                words::of(cut.torn_pages, "program"),
+                count(cut.torn_blocks),
+                words::of(cut.torn_blocks, "erase")
+            ),
+        ),
         (
             "",
             format!(
@@ -402,7 +412,7 @@ mod tests {
             "mean 12.7 pages  most 128",
             "flush of the most 1.29 ms",
             "at 12.5 s  unacknowledged requests lost 34",
-            "torn: 7 programs, 1 erases",
+            "torn: 7 programs, 1 erase",
             "flush of 96 buffered pages 1.29 ms, by formula (1) 646 µs",
             "recovered 28,180,480 pages, acknowledged pages lost 0",
         ] {

@@ -5,6 +5,7 @@ use crate::names;
 use crate::outside;
 use crate::sweep;
 use crate::table;
+use planewise_model::words;
 use planewise_sim::results::{DirectionMetrics, Results, RunResult};
 
 /// The sentences, in paragraphs of one point each.
@@ -42,9 +43,6 @@ fn index_of(results: &Results) -> usize {
 }
 
 fn what_ran(results: &Results, baseline: &RunResult) -> String {
-    let requests = &baseline.metrics.requests;
-    let total = requests.reads + requests.writes;
-    let reads = if total == 0 { 0.0 } else { requests.reads as f64 / total as f64 };
     let who = match results.runs.len() {
         1 => format!("One run, under the scheduler {}, served", name(&baseline.labels.scheduler)),
         n if names::distinctions(results).is_empty() => format!("{n} schedulers each served"),
@@ -53,16 +51,33 @@ fn what_ran(results: &Results, baseline: &RunResult) -> String {
         }
         n => format!("{n} runs each served"),
     };
+    let (requests, reads) = work(&results.runs);
     let simulated = if outside::is_outside(results) { "" } else { "a simulated " };
     format!(
-        "{who} {} requests ({} reads) of {} {} on {simulated}{} ({}).",
-        format::count(total),
-        format::percent_in_words(reads),
-        if results.setup.trace.format == "workload" { "workload" } else { "trace" },
+        "{who} {requests} ({reads}) of {} {} on {simulated}{} ({}).",
+        names::served(results),
         name(&results.setup.trace.name),
         name(&baseline.labels.device),
         name(&results.setup.condition),
     )
+}
+
+/// How many requests each run served and how many of them read, as a range where runs differ.
+fn work(runs: &[RunResult]) -> (String, String) {
+    let total = |run: &RunResult| run.metrics.requests.reads + run.metrics.requests.writes;
+    let reads = |run: &RunResult| match total(run) {
+        0 => 0.0,
+        total => run.metrics.requests.reads as f64 / total as f64,
+    };
+    let least = runs.iter().map(total).min().unwrap_or(0);
+    let most = runs.iter().map(total).max().unwrap_or(0);
+    let requests = match least == most {
+        true => format!("{} {}", format::count(most), words::of(most, "request")),
+        false => format!("{} to {} requests", format::count(least), format::count(most)),
+    };
+    let fewest = format::percent_in_words(runs.iter().map(reads).fold(f64::INFINITY, f64::min));
+    let share = format::percent_in_words(runs.iter().map(reads).fold(0.0, f64::max));
+    (requests, if fewest == share { format!("{share} reads") } else { format!("{fewest} to {share} reads") })
 }
 
 /// Whether the runs served the same requests on the same device to the end, so that "faster" means something.
@@ -555,6 +570,27 @@ mod tests {
             assert!(told.contains(&line), "{line}\n{told}");
         }
         assert!(!told.contains("Reads:") && !told.contains("The price"), "{told}");
+    }
+
+    #[test]
+    fn what_runs_served_is_a_range_where_they_differ() {
+        let mut results = samples::six_schedulers();
+        let of = |results: &Results| {
+            (results.runs[0].metrics.requests.reads, results.runs[0].metrics.requests.writes)
+        };
+        let (reads, writes) = of(&results);
+        let same = format!("6 schedulers each served {} requests (", format::count(reads + writes));
+        assert!(text(&results).starts_with(&same), "{}", text(&results));
+        results.runs[2].metrics.requests.reads = 5;
+        results.runs[2].metrics.requests.writes = 0;
+        results.runs[3].metrics.requests.reads = 0;
+        results.runs[3].metrics.requests.writes = 1_000_000_000;
+        let told = text(&results);
+        assert!(told.contains("each served 5 to 1,000,000,000 requests (0% to 100% reads)"), "{told}");
+        results.runs.truncate(1);
+        results.runs[0].metrics.requests.reads = 1;
+        results.runs[0].metrics.requests.writes = 0;
+        assert!(text(&results).contains(", served 1 request (100% reads)"), "{}", text(&results));
     }
 
     #[test]

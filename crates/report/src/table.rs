@@ -128,15 +128,15 @@ pub(crate) fn header(results: &Results, style: Style) -> String {
     }
     item("device", first.map(|run| run.labels.device.as_str()));
     item("condition", Some(&results.setup.condition));
-    let served = if results.setup.trace.format == "workload" { "workload" } else { "trace" };
-    item(served, Some(&results.setup.trace.name));
+    item(names::served(results), Some(&results.setup.trace.name));
     // Runs that served different numbers of requests each say their own below.
     let count = |run: &RunResult| run.metrics.requests.completed;
     let is_same = results.runs.windows(2).all(|pair| count(&pair[0]) == count(&pair[1]));
     let requests = first.filter(|_| is_same).map(|run| format::count(count(run)));
     item("command queue", first.map(|run| run.labels.command_queue.as_str()));
     if let Some(requests) = requests {
-        items.insert(items.len() - 1, format!("{requests} requests"));
+        let noun = if requests == "1" { "request" } else { "requests" };
+        items.insert(items.len() - 1, format!("{requests} {noun}"));
     }
     wrap(&items, style)
 }

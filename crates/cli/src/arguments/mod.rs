@@ -9,14 +9,14 @@ mod simulate;
 mod trace;
 
 pub use bench::BenchArguments;
-pub use drive::DriveArguments;
+pub use drive::{DriveArguments, PlaceArgument};
 pub use probe::ProbeArguments;
 pub use replay::ReplayArguments;
 pub use reproduce::ReproduceArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
-    ConvertArguments, CutArguments, InfoArguments, ReadArguments, ScaleTimeArguments, SynthArguments,
-    TargetArguments, TraceArguments, TraceCommand,
+    ConvertArguments, CutArguments, InfoArguments, PartArguments, ReadArguments, ScaleTimeArguments,
+    SynthArguments, TargetArguments, TraceArguments, TraceCommand,
 };
 
 use clap::{Args, Parser, Subcommand};

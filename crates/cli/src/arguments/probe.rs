@@ -1,6 +1,6 @@
 //! Options of `probe`.
 
-use super::DriveArguments;
+use super::{DriveArguments, PlaceArgument};
 use clap::Args;
 use planewise_model::Bytes;
 use planewise_sim::Condition;
@@ -14,10 +14,9 @@ use std::path::PathBuf;
 /// command.
 #[derive(Debug, Args)]
 pub struct ProbeArguments {
-    /// What to probe: sim:PROFILE (see `planewise device list`, or a TOML file; behind it changes of its keys, as in
-    /// sim:ssd-s:geometry.channels=8), or the path of a block device or a file
-    #[arg(value_name = "TARGET")]
-    pub target: String,
+    /// What to probe.
+    #[command(flatten)]
+    pub place: PlaceArgument,
     /// The short probe: fewer samples, no long curves, no regions, interference or collection; under 30 s on a real device
     #[arg(long, help_heading = "Probe")]
     pub quick: bool,

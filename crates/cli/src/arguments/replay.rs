@@ -1,6 +1,6 @@
 //! Options of `replay`.
 
-use super::{CommonArguments, DriveArguments, ReadArguments};
+use super::{CommonArguments, DriveArguments, PartArguments, PlaceArgument, ReadArguments};
 use crate::axes::Given;
 use clap::Args;
 use planewise_model::Ns;
@@ -17,28 +17,15 @@ pub struct ReplayArguments {
     /// A trace file; a synthetic volume (see `planewise trace volumes`); or pgbench, the trace inside the program
     #[arg(value_name = "TRACE")]
     pub trace: String,
-    /// What to replay it on: sim:PROFILE (behind it changes of its keys, as in sim:ssd-s:geometry.channels=8), or the path of a block
-    /// device or a file
-    #[arg(value_name = "sim:PROFILE|PATH")]
-    pub target: String,
+    /// What to replay it on.
+    #[command(flatten)]
+    pub place: PlaceArgument,
     /// How to read the trace.
     #[command(flatten)]
     pub read: ReadArguments,
-    /// Read at most this many requests; synthetic volumes have this many [default: all; 1000000 of synthetic volumes]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Trace")]
-    pub requests: Option<u64>,
-    /// Requests at the beginning that are replayed but not measured
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        default_value_t = 0,
-        help_heading = "Trace"
-    )]
-    pub warmup: u64,
-    /// Multiply all arrival times: 0.5 makes a trace twice as fast
-    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = super::factor, help_heading = "Trace")]
-    pub scale_time: Option<f64>,
+    /// How much of it, and how fast.
+    #[command(flatten)]
+    pub part: PartArguments,
     /// Fold addresses past the end of the target back to its beginning instead of refusing them; what then reaches past its end is
     /// cut off there
     #[arg(long, help_heading = "Trace")]

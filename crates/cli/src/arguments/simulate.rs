@@ -1,6 +1,6 @@
 //! Options of `compare` and `run`, and those that `bench` shares with them.
 
-use super::ReadArguments;
+use super::{PartArguments, ReadArguments};
 use crate::axes::Given;
 use crate::record::RecordAt;
 use clap::Args;
@@ -51,24 +51,12 @@ pub struct SimulationArguments {
     /// How to read it.
     #[command(flatten)]
     pub read: ReadArguments,
-    /// Read at most this many requests; synthetic volumes have this many [default: all; 1000000 of synthetic volumes]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Trace")]
-    pub requests: Option<u64>,
-    /// Requests at the beginning that are simulated but not measured
-    #[arg(
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        default_value_t = 0,
-        help_heading = "Trace"
-    )]
-    pub warmup: u64,
+    /// How much of it, and how fast.
+    #[command(flatten)]
+    pub part: PartArguments,
     /// Fold addresses past the end of the device back to its beginning instead of refusing them
     #[arg(long, help_heading = "Trace")]
     pub wrap: bool,
-    /// Multiply all arrival times: 0.5 makes a trace twice as fast
-    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = super::factor, help_heading = "Trace")]
-    pub scale_time: Option<f64>,
     /// Device profile by name (see `planewise device list`) or TOML file; behind it changes of its keys:
     /// gc-128g:geometry.channels=8,interface.command_queue=ncq:16
     #[arg(long, value_name = "PROFILE|FILE", default_value = "piq-128g", help_heading = "Device")]

@@ -27,6 +27,26 @@ pub struct ReadArguments {
     pub trace_dir: Option<PathBuf>,
 }
 
+/// How much of a trace to use, and how fast.
+#[derive(Clone, Debug, Args)]
+pub struct PartArguments {
+    /// Read at most this many requests; synthetic volumes have this many [default: all; 1000000 of synthetic volumes]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Trace")]
+    pub requests: Option<u64>,
+    /// Requests at the beginning that are served but not measured
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        default_value_t = 0,
+        help_heading = "Trace"
+    )]
+    pub warmup: u64,
+    /// Multiply all arrival times: 0.5 makes a trace twice as fast
+    #[arg(long, value_name = "FACTOR", allow_negative_numbers = true, value_parser = super::factor, help_heading = "Trace")]
+    pub scale_time: Option<f64>,
+}
+
 /// `planewise trace …`
 #[derive(Debug, Subcommand)]
 pub enum TraceCommand {

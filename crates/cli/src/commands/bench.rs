@@ -37,6 +37,7 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
         return bench_real::execute(arguments, name, workload, vary, stop);
     }
     let device = device(arguments, &workload.definition)?;
+    arguments.drive.check_simulated(&format!("sim:{device}"))?;
     let mut plan = Plan::new(&arguments.axes.0, true, &device, &arguments.common)?;
     let device_bytes = plan.profile.user_capacity().0;
     let variations = variations(&arguments.vary, &given, &workload.definition, device_bytes)?;

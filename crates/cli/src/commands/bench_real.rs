@@ -1,7 +1,7 @@
 //! `planewise bench` on a block device or a file: the same workloads, in the time of a clock.
 
 use super::bench::{self, Found, Variation};
-use super::measured::{Claimed, failed, one_by_one};
+use super::measured::{Claimed, Of, failed, one_by_one};
 use crate::arguments::BenchArguments;
 use crate::failure::Failure;
 use crate::host::{self, Hosts};
@@ -205,7 +205,7 @@ impl Bench<'_> {
         let observer = (log, recorder.transpose()?);
         let Outcome { mut result, observer: (log, recorder), failure } =
             closed_loop::run(&mut *target, planned.host, &mut *built, observer, &mut options)
-                .map_err(failed)?;
+                .map_err(|error| failed(error, Of::Bench))?;
         result.labels.workload.clone_from(planned.varied);
         if let Some(log) = log {
             log.finish()?;
@@ -214,6 +214,6 @@ impl Bench<'_> {
         if let Some(recorder) = recorder.filter(|_| result.status == Status::Complete) {
             recorder.finish()?;
         }
-        Ok((result, failure.map(failed)))
+        Ok((result, failure.map(|error| failed(error, Of::Bench))))
     }
 }

@@ -1,7 +1,7 @@
 //! `planewise bench --experiment`: published experiments on any target, simulated or real.
 
 use super::bench_real::{described, look_at};
-use super::measured::{Claimed, failed};
+use super::measured::{Claimed, Of, failed};
 use crate::arguments::BenchArguments;
 use crate::axes::AXES;
 use crate::failure::Failure;
@@ -11,7 +11,7 @@ use crate::target::{self, Wanted};
 use planewise_io::experiments::{self, Experiment, Measurement, Options, Step};
 use planewise_io::plan::WritePlan;
 use planewise_io::{Target, TargetInfo};
-use planewise_model::{Bytes, Ns};
+use planewise_model::{Bytes, Ns, Profile};
 use planewise_sim::Condition;
 use planewise_sim::results::{Setup, TraceSetup};
 use std::collections::BTreeMap;
@@ -27,8 +27,8 @@ const DEPTH: u32 = 64;
 /// A name, an option or a target that is wrong; a step that fails, Ctrl-C: with what was measured until then in the directory.
 pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Result<(), Failure> {
     let experiment = experiments::find(name)?;
-    refuse_workloads(arguments)?;
-    let options = options(arguments)?;
+    refuse_workloads(arguments, experiment)?;
+    let options = options(arguments, experiment)?;
     let place = arguments.target.as_deref().ok_or_else(|| {
         Failure::usage("--target: not given; allowed: sim:PROFILE, or the path of a block device or a file")
     })?;
@@ -40,8 +40,9 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
             "bench --experiment: found a list of schemes; allowed: one value of each option",
         ));
     };
-    let device_profile = match simulated {
-        Some(profile) => plan::profile(profile)?.to_toml(),
+    let profile = simulated.map(plan::profile).transpose()?;
+    let device_profile = match &profile {
+        Some(profile) => profile.to_toml(),
         None => described(&look_at(place)?),
     };
     let writes = (experiment.writes)(&options);
@@ -73,6 +74,7 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
         options: all_options(arguments, name, hosts.options),
         random_generator: planewise_model::rng::GENERATOR_NAME.to_owned(),
     };
+    let notes = profile.map(|profile| misled(experiment, &options, &profile)).unwrap_or_default();
     let claimed = Claimed::new("bench", setup, &arguments.common.output)?;
     if simulated.is_none() && writes {
         announce(&mut *target, experiment, &steps)?;
@@ -87,22 +89,31 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
         progress.add(1);
         progress.say(format!("(step {} of {})", step + 1, steps.len()));
     };
-    let done = experiments::run(&mut *target, &host, name, &steps, stop, &mut say).map_err(failed)?;
+    let done = experiments::run(&mut *target, &host, name, &steps, stop, &mut say)
+        .map_err(|error| failed(error, Of::Experiment))?;
     progress.end();
-    claimed.finish(done.runs, planned, done.failure.map(failed), &[], planewise_report::bench)
+    let failure = done.failure.map(|error| failed(error, Of::Experiment));
+    claimed.finish(done.runs, planned, failure, &notes, planewise_report::bench)
 }
 
-fn options(arguments: &BenchArguments) -> Result<Options, Failure> {
+fn options(arguments: &BenchArguments, experiment: &Experiment) -> Result<Options, Failure> {
     let mut options = Options::default();
     let mut seen: Vec<&str> = Vec::new();
     for text in &arguments.set {
         let (key, value) = text.split_once('=').ok_or_else(|| {
             Failure::usage(format!(
                 "--set: found '{text}'; allowed: KEY=VALUE with a key of {}",
-                experiments::KEYS.join(", ")
+                experiment.keys.join(", ")
             ))
         })?;
         let key = key.trim();
+        if experiments::KEYS.contains(&key) && !experiment.keys.contains(&key) {
+            return Err(Failure::usage(format!(
+                "--set {key}: found with experiment {}, which has nothing of it; allowed: {}",
+                experiment.name,
+                experiment.keys.join(", ")
+            )));
+        }
         if seen.contains(&key) {
             return Err(Failure::usage(format!(
                 "--set {key}: found a second time; allowed: each option once"
@@ -115,7 +126,7 @@ fn options(arguments: &BenchArguments) -> Result<Options, Failure> {
 }
 
 /// What only workloads have.
-fn refuse_workloads(arguments: &BenchArguments) -> Result<(), Failure> {
+fn refuse_workloads(arguments: &BenchArguments, experiment: &Experiment) -> Result<(), Failure> {
     let common = &arguments.common;
     let given = [
         ("a workload", arguments.file.is_some() || arguments.workload.is_some()),
@@ -129,10 +140,32 @@ fn refuse_workloads(arguments: &BenchArguments) -> Result<(), Failure> {
     match found {
         Some(found) => Err(Failure::usage(format!(
             "bench --experiment: found {found}; allowed: --set with {}",
-            experiments::KEYS.join(", ")
+            experiment.keys.join(", ")
         ))),
         None => Ok(()),
     }
+}
+
+/// What a profile says against the options: where it is known that data do not come to lie as the experiment means.
+fn misled(experiment: &Experiment, options: &Options, profile: &Profile) -> Vec<String> {
+    if !experiment.keys.contains(&"domains") {
+        return Vec::new();
+    }
+    let mut notes = Vec::new();
+    let channels = profile.geometry.channels;
+    if options.domains != channels {
+        notes.push(format!(
+            "--set domains: {} is not what {} has, which is {channels}: data do not come to lie on as many domains as the rows say; --set domains={channels} does that",
+            options.domains, profile.name
+        ));
+    }
+    if profile.translation.allocation != "write-order" {
+        notes.push(format!(
+            "{} has allocation {}: where data lie does not follow the order of writes, as this experiment supposes",
+            profile.name, profile.translation.allocation
+        ));
+    }
+    notes
 }
 
 /// The condition of a simulated target, and the other options that tell runs apart.

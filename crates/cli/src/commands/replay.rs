@@ -1,7 +1,7 @@
 //! `planewise replay`: a trace on a target, at the recorded times or as fast as so many in flight allow.
 
 use super::bench_real::{described, look_at};
-use super::measured::{Claimed, failed, one_by_one};
+use super::measured::{Claimed, Of, failed, one_by_one};
 use crate::arguments::ReplayArguments;
 use crate::axes::AXES;
 use crate::failure::{Failure, Kind};
@@ -41,7 +41,7 @@ const DEPTH_DEFAULT: u32 = 32;
 /// A trace, an option or a target that is wrong; a run that fails, Ctrl-C: with what was measured until then in the directory.
 pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Failure> {
     let common = &arguments.common;
-    let simulated = target::simulated(&arguments.target)?;
+    let simulated = target::simulated(&arguments.place.target)?;
     let (plan, condition) = hosts(arguments, simulated.is_some())?;
     let mut seeds: Vec<u64> = Vec::new();
     for (host, _) in &plan.hosts {
@@ -49,18 +49,18 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
             seeds.push(host.seed);
         }
     }
-    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, &seeds)?;
+    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.part.requests, &seeds)?;
     source.keep()?;
-    source.scale_time = arguments.scale_time;
+    source.scale_time = arguments.part.scale_time;
     // Requests that are made, not read, differ from seed to seed.
     let apart = if source.is_one() { &seeds[..1] } else { &seeds[..] };
     let traces: Vec<Decoded> =
         apart.iter().map(|&seed| Decoded::new(&source, seed, stop)).collect::<Result<_, Failure>>()?;
     let trace = traces.iter().min_by_key(|trace| trace.requests).expect("one seed at least");
-    if arguments.warmup > 0 && arguments.warmup >= trace.requests {
+    if arguments.part.warmup > 0 && arguments.part.warmup >= trace.requests {
         return Err(Failure::usage(format!(
             "--warmup: found {}; allowed: fewer than the {} requests of {}",
-            arguments.warmup,
+            arguments.part.warmup,
             trace.requests,
             source.place_name()
         )));
@@ -79,7 +79,7 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     let replay = Replay { arguments, source: &source, traces: &traces, writes, condition, plan: &plan };
     let device_profile = match simulated {
         Some(profile) => plan::profile(profile)?.to_toml(),
-        None => described(&look_at(&arguments.target)?),
+        None => described(&look_at(&arguments.place.target)?),
     };
     let setup = Setup {
         trace: source.setup(trace.format)?,
@@ -321,7 +321,7 @@ impl Replay<'_> {
             condition: self.condition,
             seed: host.seed,
         };
-        target::open(&self.arguments.target, &self.arguments.drive, wanted, true)
+        target::open(&self.arguments.place.target, &self.arguments.drive, wanted, true)
     }
 
     fn fit(&self, target: &TargetInfo) -> Fit {
@@ -342,7 +342,7 @@ impl Replay<'_> {
     }
 
     fn check_trace(&self, target: &TargetInfo, trace: &Decoded) -> Result<Fitted, Failure> {
-        let misfit = |error| failed(error).about(&self.source.place_name());
+        let misfit = |error| failed(error, Of::Replay).about(&self.source.place_name());
         let mut fit = self.fit(target);
         let mut batch = Vec::new();
         if let Some(kept) = &trace.kept {
@@ -427,16 +427,16 @@ impl Replay<'_> {
         let number = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
         let own = [
             ("trace", arguments.trace.clone()),
-            ("target", arguments.target.clone()),
+            ("target", arguments.place.target.clone()),
             ("format", text(&read.format)),
             ("time-unit", read.time_unit.map(crate::source::unit_name).unwrap_or_default().to_owned()),
             ("event", text(&read.event)),
             ("volume", text(&read.volume)),
             ("sort-window", number(read.sort_window.map(|window| window as u64))),
             ("trace-dir", read.trace_dir.as_ref().map(|path| path.display().to_string()).unwrap_or_default()),
-            ("requests", number(arguments.requests)),
-            ("warmup", arguments.warmup.to_string()),
-            ("scale-time", arguments.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
+            ("requests", number(arguments.part.requests)),
+            ("warmup", arguments.part.warmup.to_string()),
+            ("scale-time", arguments.part.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
             ("wrap", arguments.wrap.to_string()),
             ("align", arguments.align.to_string()),
             ("reads-only", arguments.reads_only.to_string()),
@@ -498,7 +498,7 @@ impl Replay<'_> {
         };
         let mut options = ReplayOptions {
             pace: self.pace(),
-            warm_up: self.arguments.warmup,
+            warm_up: self.arguments.part.warmup,
             lateness_bound: self.arguments.lateness_bound,
             stop,
             progress: &mut count,
@@ -507,7 +507,8 @@ impl Replay<'_> {
         let mut source = FittedSource::new(source, self.fit(target.info()));
         let observer = (log, recorder.transpose()?);
         let outcome = replay::run(target, host, &mut source, observer, &mut options);
-        let Outcome { mut result, observer: (log, recorder), failure } = outcome.map_err(failed)?;
+        let Outcome { mut result, observer: (log, recorder), failure } =
+            outcome.map_err(|error| failed(error, Of::Replay))?;
         let fitted = source.done();
         if let Some(replay) = &mut result.replay {
             replay.writes_left_out = fitted.writes_left_out;
@@ -522,7 +523,7 @@ impl Replay<'_> {
         if let Some(recorder) = recorder.filter(|_| result.status == Status::Complete) {
             recorder.finish()?;
         }
-        Ok((result, failure.map(failed)))
+        Ok((result, failure.map(|error| failed(error, Of::Replay))))
     }
 }
 

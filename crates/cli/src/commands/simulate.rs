@@ -28,12 +28,12 @@ pub fn replay(
     table: Table,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
-    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.requests, &plan.seeds())?;
+    let mut source = Source::find(&arguments.trace, &arguments.read, arguments.part.requests, &plan.seeds())?;
     source.keep()?;
-    source.scale_time = arguments.scale_time;
+    source.scale_time = arguments.part.scale_time;
     source.wrap_sectors =
         arguments.wrap.then(|| plan.profile.user_capacity().0 / planewise_model::SECTOR_BYTES);
-    check_warm_up(arguments.warmup, source.known_requests(), &source.place_name())?;
+    check_warm_up(arguments.part.warmup, source.known_requests(), &source.place_name())?;
     let format = source.open()?.format();
     let job = Job {
         command,
@@ -41,7 +41,7 @@ pub fn replay(
         input: Input::Trace(&source),
         notes: Vec::new(),
         trace: source.setup(format)?,
-        warm_up: arguments.warmup,
+        warm_up: arguments.part.warmup,
         common: &arguments.common,
         timeline,
         table,

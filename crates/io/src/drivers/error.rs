@@ -15,7 +15,7 @@ pub enum DriverError {
     Host(#[from] SimError),
     /// A request that is not made of whole blocks.
     #[error(
-        "request {number} covers sectors {start}..{end}, which are no whole blocks of {block_bytes} bytes of {target}; use --align to widen requests to whole blocks", start = .start.0
+        "request {number} covers sectors {start}..{end}, which are no whole blocks of {block_bytes} bytes of {target}", start = .start.0
     )]
     Misaligned {
         /// The target.
@@ -31,7 +31,7 @@ pub enum DriverError {
     },
     /// A write to a target that was opened for reading.
     #[error(
-        "request {number} writes at sector {start}, but {target} was opened for reading; allow its data to be destroyed with --destroy-data, or leave writes out", start = .start.0
+        "request {number} writes at sector {start}, but {target} was opened for reading", start = .start.0
     )]
     ReadOnly {
         /// The target.

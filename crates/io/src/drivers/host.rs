@@ -94,7 +94,7 @@ impl HostOptions {
             return Err(option(
                 "units",
                 format!("none with scheduler {}, which goes by them", scheduler.name),
-                "--units N with the number of the device's parallel units, or --device PROFILE with what is known of it",
+                "the number of the device's parallel units",
             ));
         }
         if let Units::Told(units) = self.units

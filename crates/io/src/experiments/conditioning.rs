@@ -18,6 +18,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     summary: "bandwidth of four patterns before and right after random writes over the whole target",
     source: "figure 18",
     sizes: &SIZES,
+    keys: &["area", "time", "fill", "pause", "patterns", "sizes", "depths", "condition"],
     writes: |_| true,
     steps,
 };

@@ -15,6 +15,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     summary: "bandwidth over patterns, sizes and requests in flight",
     source: "figures 5 and 16",
     sizes: &SIZES,
+    keys: &["area", "time", "fill", "pause", "patterns", "sizes", "depths"],
     writes: |options| {
         options.fill || or(&options.patterns, &Pattern::ALL).iter().any(|pattern| pattern.writes())
     },

@@ -12,6 +12,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     summary: "bandwidth of two patterns side by side, and of each alone",
     source: "table II",
     sizes: &SIZES,
+    keys: &["area", "time", "fill", "pause", "patterns", "sizes", "depths"],
     writes: |_| true,
     steps,
 };

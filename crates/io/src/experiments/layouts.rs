@@ -22,6 +22,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     summary: "latency and bandwidth of reads of data that lie on one domain, on some, or on all",
     source: "figures 7 to 9",
     sizes: &SIZES,
+    keys: &["area", "time", "pause", "sizes", "depths", "domains"],
     writes: |_| true,
     steps,
 };
@@ -31,6 +32,13 @@ fn steps(options: &Options, target: &TargetInfo) -> Result<Vec<Step>, String> {
     let elsewhere = Area { start: area.length, ..area };
     let mut steps = Steps::new(options);
     for &size in &sizes(options, &SIZES, target)? {
+        let most = area.length / u64::from(size);
+        if u64::from(options.domains) > most {
+            return Err(format!(
+                "domains: found {}; allowed: up to the {most} requests of {size} bytes that area ({}) has, so that none is written twice in between",
+                options.domains, options.area
+            ));
+        }
         for used in divisors(options.domains) {
             let between = options.domains / used - 1;
             steps.write(Writes::Spread { area, elsewhere, size, between });

@@ -38,6 +38,8 @@ pub struct Experiment {
     pub source: &'static str,
     /// Sizes of requests that it has when none are given, bytes.
     pub sizes: &'static [u32],
+    /// Names of the options that it has; the others have no effect on it.
+    pub keys: &'static [&'static str],
     /// Whether it writes with these options.
     pub writes: fn(&Options) -> bool,
     /// Its steps on a target.

@@ -16,6 +16,7 @@ pub static EXPERIMENT: Experiment = Experiment {
     summary: "bandwidth of several sequential readers, each on an area of its own",
     source: "figure 6",
     sizes: &SIZES,
+    keys: &["area", "time", "fill", "pause", "sizes", "depths"],
     writes: |options| options.fill,
     steps,
 };

@@ -209,8 +209,8 @@ pub fn find(
             let array = if cache_read { held } else { held - COMMAND_CYCLES - moved * bus };
             let values: Vec<f64> = types.iter().map(|mean| (array + mean - block_mean).max(0.0)).collect();
             let statistic = format!(
-                "{READS} reads of one block on an idle device: {} kind(s) of pages, {}",
-                types.len(),
+                "{READS} reads of one block on an idle device: {}, {}",
+                kinds(&types),
                 spread(&types)
             );
             Finding::of(values, 0.99, statistic, "what a unit is held for, less its transfer")
@@ -232,9 +232,9 @@ pub fn find(
                 let types = page_types(&writes);
                 let values = types.iter().map(|mean| (mean - not_program).max(0.0)).collect();
                 let statistic = format!(
-                    "{} writes on an idle device: {} kind(s) of pages, {}",
+                    "{} writes on an idle device: {}, {}",
                     writes.len(),
-                    types.len(),
+                    kinds(&types),
                     spread(&types)
                 );
                 Finding::of(
@@ -386,6 +386,11 @@ fn page_types(times: &[f64]) -> Vec<f64> {
         }
     }
     vec![Moments::of(kept.iter().copied()).mean()]
+}
+
+/// How many kinds of pages these are.
+fn kinds(types: &[f64]) -> String {
+    if types.len() == 1 { "1 kind of pages".to_owned() } else { format!("{} kinds of pages", types.len()) }
 }
 
 fn spread(types: &[f64]) -> String {

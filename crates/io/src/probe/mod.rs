@@ -32,5 +32,5 @@ pub use file::ProbeFile;
 pub use finding::{Curve, Finding};
 pub use findings::{FORMAT, Findings, Stage, Subject};
 pub use instrument::{Area, Instrument};
-pub use profile::profile;
+pub use profile::{Probed, profile};
 pub use stages::{Entry, LEAST_AREA, Options, STAGES, options_for, run, subject, wanted};

@@ -13,6 +13,7 @@ use planewise_model::profile::{
     AdvancedCommands, Collection, Interface, Link, PageLatency, Processor, Profile, ReadAhead, Regions,
     StreamRule, Timing, Translation, WriteBuffer,
 };
+use planewise_model::words::counted;
 use std::fmt::Write as _;
 
 /// Pages of a block where nothing tells: of the size that flash of the 2010s had.
@@ -25,11 +26,22 @@ const BUFFER: u64 = 16 << 20;
 /// One level of striping: its letter in the names of allocation orders, and how many there are.
 type Level = (char, u64);
 
+/// A profile, and how much of it is known.
+#[derive(Clone, Debug)]
+pub struct Probed {
+    /// The profile; its `source` says what was found and what was assumed.
+    pub profile: Profile,
+    /// Properties that were found.
+    pub found: usize,
+    /// Properties that had to be assumed.
+    pub assumed: usize,
+}
+
 /// The profile of a probed device, under a name. None before latencies and units have been looked at.
 ///
 /// # Errors
 /// Findings that make no profile: the key that does not go, and why.
-pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
+pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
     let (Some(domains), Some(latencies)) = (&findings.domains, &findings.latencies) else {
         return Err("the probe has not looked at domains and latencies yet".into());
     };
@@ -43,11 +55,13 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         (Some(unit), domain) => {
             let levels = levels(unit, domain);
             match domain {
-                Some((_, degree)) => {
-                    source.note_found(format!("{degree} domains of {} units", unit.units() / degree))
-                }
+                Some((_, degree)) => source.note_found(format!(
+                    "{} of {}",
+                    counted(degree, "domain"),
+                    counted(unit.units() / degree, "unit")
+                )),
                 None => {
-                    source.note_found(format!("{} units", unit.units()));
+                    source.note_found(counted(unit.units(), "unit"));
                     source.note_assumed("a bus of its own for each unit");
                 }
             }
@@ -56,7 +70,10 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         }
         (None, _) => {
             let parallel = findings.parallelism.as_ref().and_then(|found| found.reads.value).unwrap_or(8);
-            source.note_assumed(&format!("{parallel} independent units, as that many reads at a time help"));
+            source.note_assumed(&format!(
+                "{}, as that many reads at a time help",
+                counted(parallel.into(), "independent unit")
+            ));
             (vec![('c', u64::from(parallel))], "cwdp".to_owned())
         }
     };
@@ -122,7 +139,8 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         Some(ps) => source.found(ps.round() as u64, "bus speed".into()),
         None => source.assumed(2_500, "a bus of 400 MB/s"),
     };
-    source.note_assumed("erase time, threshold of collection");
+    source.note_assumed("erase time");
+    source.note_assumed("threshold of collection");
     let blocking = latencies.queues_inside.value == Some(false);
     let mut profile = Profile {
         name: name.to_owned(),
@@ -190,7 +208,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
     }
     profile.source = source.text(findings);
     profile.check().map_err(|(key, problem)| format!("{key}: {problem}"))?;
-    Ok(profile)
+    Ok(Probed { profile, found: source.found.len(), assumed: source.assumed.len() })
 }
 
 /// Share of free pages at which a plane is collected, assumed.
@@ -274,7 +292,11 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
     if let Some(ahead) = findings.read_ahead.as_ref().filter(|ahead| ahead.present.value == Some(true)) {
         let window = ahead.window.value.map_or(32, |size| (size.0 / page).clamp(1, 1 << 16) as u32);
         let streams = ahead.streams.value.unwrap_or(1);
-        source.note_found(format!("read-ahead of {window} pages for {streams} stream(s)"));
+        source.note_found(format!(
+            "read-ahead of {} for {}",
+            counted(window.into(), "page"),
+            counted(streams.into(), "stream")
+        ));
         profile.read_ahead = Some(ReadAhead {
             streams,
             trigger: ahead.trigger.value.unwrap_or(2).max(2),

@@ -6,6 +6,7 @@ use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
 use super::statistics::{Moments, confidence, in_errors, median, welch};
 use crate::target::Operation;
+use planewise_model::words::counted;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
@@ -226,7 +227,11 @@ fn streams(
         y: "mean latency, us".into(),
         lines: vec![("reads in turn".into(), points)],
     };
-    let statistic = format!("{served} streams in turn are fast");
+    let statistic = format!(
+        "{} in turn {} fast",
+        counted(served.into(), "stream"),
+        if served == 1 { "is" } else { "are" }
+    );
     let finding = match (served, lost) {
         (0, _) => Finding::undetermined(statistic, "not even one stream is clearly faster"),
         (_, true) => Finding::of(served, 0.95, statistic, "with one more, reads are as slow as random ones"),

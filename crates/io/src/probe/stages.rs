@@ -8,7 +8,7 @@ use super::{
     ProbeError, chunk, collection, domains, interference, latency, mapping, parallelism, prepare, read_ahead,
     regions, write_buffer,
 };
-use crate::target::{Target, TargetInfo, TargetKind};
+use crate::target::{Target, TargetError, TargetInfo, TargetKind};
 use planewise_model::rng::generator;
 use planewise_model::{Bytes, Ns, SECTOR_BYTES};
 use std::sync::atomic::AtomicBool;
@@ -252,6 +252,16 @@ pub fn subject(target: &dyn Target, options: &Options) -> Result<Subject, ProbeE
         );
     }
     let room = Bytes((info.capacity.0 - options.start.0) >> 20 << 20);
+    if room < LEAST_AREA {
+        let from =
+            if options.start.0 > 0 { format!(" from --start {} on", options.start) } else { String::new() };
+        let target = info.name.clone();
+        let problem = format!(
+            "found {}{from}, too little to probe; allowed: {LEAST_AREA} or more",
+            Bytes(info.capacity.0 - options.start.0)
+        );
+        return Err(TargetError::Unusable { target, problem }.into());
+    }
     if !options.area.0.is_multiple_of(MIB) || options.area < LEAST_AREA || options.area > room {
         return error(
             "area",

@@ -278,8 +278,8 @@ struct ClaimRow<'a> {
     page: String,
 }
 
-impl<'a> From<&claims::ClaimVerdict<'a>> for ClaimRow<'a> {
-    fn from(of: &claims::ClaimVerdict<'a>) -> ClaimRow<'a> {
+impl<'a> From<&planewise_study::ClaimVerdict<'a>> for ClaimRow<'a> {
+    fn from(of: &planewise_study::ClaimVerdict<'a>) -> ClaimRow<'a> {
         let (outcome, check) = of.deciding();
         ClaimRow {
             paper: of.paper,

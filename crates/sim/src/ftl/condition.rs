@@ -138,6 +138,15 @@ pub(crate) fn construct(
 /// Map entries of 4 bytes in a cache line of 64.
 const ENTRIES_PER_CACHE_LINE: usize = 16;
 
+/// The fullest aged condition in whole percent that a device with so many user pages on a plane can be in, with at least this much free.
+fn such_as(geometry: &Geometry, user: u32, free: f64) -> String {
+    let valid = (100.0 * f64::from(user) / f64::from(geometry.pages_per_plane())).floor();
+    let least = (200.0 / f64::from(geometry.blocks_per_plane)).ceil();
+    let free = free.max(least).ceil();
+    let invalid = 100.0 - valid - free;
+    if invalid < 0.0 { String::new() } else { format!(", such as aged:{valid}/{invalid}/{free}") }
+}
+
 /// Counts of one plane of an aged device.
 struct AgedPlane {
     user_pages: u32,
@@ -164,8 +173,9 @@ impl AgedPlane {
         let valid_pages = (pages * valid / 100.0).round() as u32;
         if valid_pages > user {
             return Err(problem(format!(
-                "{valid} % of the raw pages valid is more than the user space, {:.1} % of them; allowed: at most that",
-                100.0 * f64::from(user) / pages
+                "{valid} % of the raw pages valid is more than the user space, {:.1} % of them; allowed: at most that{}",
+                100.0 * f64::from(user) / pages,
+                such_as(geometry, user, free)
             )));
         }
         let free_blocks = (f64::from(geometry.blocks_per_plane) * free / 100.0).round() as u32;

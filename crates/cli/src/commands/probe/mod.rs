@@ -11,7 +11,7 @@ use journal::{Before, Journal, Wish};
 use planewise_io::plan::WritePlan;
 use planewise_io::probe::expected::USUAL_CHUNK;
 use planewise_io::probe::file::{ProbeFile, Simulated, Status};
-use planewise_io::probe::{self, Findings, Options, ProbeError, STAGES, Subject};
+use planewise_io::probe::{self, Findings, Options, ProbeError, Probed, STAGES, Subject};
 use planewise_io::{Target, TargetKind};
 use planewise_model::Bytes;
 use planewise_sim::Condition;
@@ -50,11 +50,11 @@ pub fn execute(arguments: &ProbeArguments, stop: &AtomicBool) -> Result<(), Fail
 }
 
 fn open(arguments: &ProbeArguments) -> Result<(Box<dyn Target>, Option<Simulated>), Failure> {
-    let profile = target::simulated(&arguments.target)?;
+    let profile = target::simulated(&arguments.place.target)?;
     if let (None, Some(condition)) = (profile, arguments.condition) {
         return Err(Failure::usage(format!(
             "--condition: found {condition}; allowed: only with sim:PROFILE, {} is in the condition it is in",
-            arguments.target
+            arguments.place.target
         )));
     }
     let condition = arguments.condition.unwrap_or(Condition::Filled);
@@ -71,7 +71,7 @@ fn open(arguments: &ProbeArguments) -> Result<(Box<dyn Target>, Option<Simulated
         condition,
         seed: arguments.seed,
     };
-    Ok((target::open(&arguments.target, &arguments.drive, wanted, arguments.quiet)?, simulated))
+    Ok((target::open(&arguments.place.target, &arguments.drive, wanted, arguments.quiet)?, simulated))
 }
 
 fn options(arguments: &ProbeArguments, target: &dyn Target) -> Options {
@@ -84,7 +84,7 @@ fn options(arguments: &ProbeArguments, target: &dyn Target) -> Options {
 
 /// The command line that measures the same.
 fn command(arguments: &ProbeArguments) -> String {
-    let mut words = vec!["planewise probe".to_owned(), quoted(&arguments.target)];
+    let mut words = vec!["planewise probe".to_owned(), quoted(&arguments.place.target)];
     if arguments.quick {
         words.push("--quick".to_owned());
     }
@@ -307,8 +307,8 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
         Ok(()) => {
             journal.mark(Status::Complete, String::new());
             profile = made_profile(journal.kept(), arguments.quiet);
-            if let Some(profile) = &profile {
-                journal.add("profile.toml", profile)?;
+            if let Some(Probed { profile, .. }) = &profile {
+                journal.add("profile.toml", &profile.to_toml())?;
             }
             None
         }
@@ -317,7 +317,8 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
             journal.mark(Status::Interrupted, String::new());
             let done = journal.kept().findings.stages.len();
             Some(Failure::interrupted(format!(
-                "interrupted: {done} stages are done and kept in {}; the same command continues",
+                "interrupted: {} done and kept in {}; the same command continues",
+                if done == 1 { "1 stage is".to_owned() } else { format!("{done} stages are") },
                 place.display()
             )))
         }
@@ -334,26 +335,27 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
             ))
         }
     };
-    let page = planewise_report::probe::html(journal.kept(), profile.as_deref().unwrap_or(""));
+    let text = profile.as_ref().map(|probed| probed.profile.to_toml()).unwrap_or_default();
+    let page = planewise_report::probe::html(journal.kept(), &text);
     journal.add("report.html", &page)?;
     // Last: a probe whose file says that it is complete has all its files.
     journal.save()?;
-    print(journal.kept(), profile.is_some(), &place, arguments)?;
+    print(journal.kept(), profile.as_ref(), &place, arguments)?;
     failure.map_or(Ok(()), Err)
 }
 
 /// The profile of a finished probe.
-fn made_profile(file: &ProbeFile, quiet: bool) -> Option<String> {
+fn made_profile(file: &ProbeFile, quiet: bool) -> Option<Probed> {
     let name = format!("probed-{}", plain_name(&file.findings.subject.target));
     match probe::profile(&file.findings, &name) {
-        Ok(profile) => {
+        Ok(probed) => {
             let units = file.findings.domains.as_ref().and_then(|domains| domains.units.value);
             if units.is_none() && !quiet {
                 eprintln!(
                     "note: units are undetermined: the profile has what was measured, and assumes the rest (its source says what)"
                 );
             }
-            Some(profile.to_toml())
+            Some(probed)
         }
         Err(problem) => {
             if !quiet {
@@ -366,13 +368,18 @@ fn made_profile(file: &ProbeFile, quiet: bool) -> Option<String> {
 
 fn print(
     file: &ProbeFile,
-    has_profile: bool,
+    probed: Option<&Probed>,
     place: &Path,
     arguments: &ProbeArguments,
 ) -> Result<(), Failure> {
     let mut paths = format!("Report: {}\n", place.join("report.html").display());
-    if has_profile {
-        paths += &format!("Profile: {}\n", place.join("profile.toml").display());
+    if let Some(Probed { found, assumed, .. }) = probed {
+        let most = if assumed > found { "mostly assumed: " } else { "" };
+        paths += &format!(
+            "Profile: {} ({most}{} found, {assumed} assumed; its `source` says which)\n",
+            place.join("profile.toml").display(),
+            if *found == 1 { "1 property".to_owned() } else { format!("{found} properties") }
+        );
     }
     if !arguments.json {
         let text = planewise_report::probe::text(file, output::style());

@@ -1,5 +1,6 @@
 //! `planewise reproduce`: published figures, run again and judged.
 
+mod divergence;
 mod kept;
 mod runner;
 
@@ -8,6 +9,7 @@ use crate::failure::{Failure, Kind};
 use crate::output;
 use kept::{Entry, Kept};
 use planewise_model::names;
+use planewise_report::study::{Missing, Reproduction};
 use planewise_study::outcome::{Paper, Size};
 use planewise_study::{Cell, Claims, Outcome, Study, Traces};
 use runner::{Job, Runner, Scratch};
@@ -83,12 +85,19 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
     for study in &others {
         match study.judge(size, &volumes, &kept, &claims)? {
             Some(outcome) => outcomes.push(outcome),
-            None => absent.push((study.study.id.clone(), study.study.title().to_owned())),
+            None => absent.push(study.missing("not asked for")),
         }
     }
-    absent.extend(failed.iter().map(|study| (study.study.id.clone(), study.study.title().to_owned())));
+    absent.extend(failed.iter().map(|study| study.missing("a command of it failed")));
     outcomes.sort_by(|a, b| (a.paper, &a.id).cmp(&(b.paper, &b.id)));
-    planewise_report::study::write(&arguments.out, &outcomes, &absent)?;
+    let command = format!(
+        "planewise reproduce {} --{size}",
+        if arguments.all { "--all".to_owned() } else { arguments.studies.join(" ") }
+    );
+    let divergence = divergence::list();
+    let reproduction =
+        Reproduction { outcomes: &outcomes, missing: &absent, command: &command, divergence: &divergence };
+    planewise_report::study::write(&arguments.out, &reproduction)?;
     output::print(&summary(&shown, &arguments.out))?;
     match failed.first() {
         None => Ok(()),
@@ -119,6 +128,17 @@ struct Prepared {
 }
 
 impl Prepared {
+    /// For the index.
+    fn missing(&self, why: &str) -> Missing {
+        Missing {
+            id: self.study.id.clone(),
+            title: self.study.title().to_owned(),
+            paper: self.study.paper(),
+            figure: self.study.figure().to_owned(),
+            why: why.to_owned(),
+        }
+    }
+
     /// Its outcome, when all its commands are kept.
     fn judge(
         &self,

@@ -23,6 +23,7 @@ use super::{Completed, Operation, Target, TargetError, TargetInfo, TargetKind};
 use buffers::Buffers;
 use pinned::Pinned;
 use planewise_model::{Bytes, Ns, names};
+use std::fmt;
 use std::fs::File;
 use std::str::FromStr;
 use sync::Synchronous;
@@ -50,6 +51,13 @@ impl Engine {
     /// Engines by name.
     pub const ALL: [(&str, Engine); 3] =
         [("auto", Engine::Auto), ("io_uring", Engine::IoUring), ("synchronous", Engine::Synchronous)];
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = Engine::ALL.iter().find(|(_, engine)| engine == self).map_or("", |(name, _)| name);
+        f.write_str(name)
+    }
 }
 
 impl FromStr for Engine {
@@ -153,8 +161,9 @@ pub fn open(name: &str, options: &RealOptions) -> Result<RealTarget, TargetError
     // Last, because threads begin with the processors of the one that starts them.
     let pinned = Pinned::new(options.processor).map_err(|error| {
         unusable(format!(
-            "--cpu: found {:?}, and the system says: {error}; allowed: a processor of this machine",
-            options.processor
+            "--cpu: found {}, and the system says: {error}; allowed: {}here, any",
+            options.processor,
+            pinned::allowed().map(|numbers| format!("{numbers}, ")).unwrap_or_default()
         ))
     })?;
     Ok(RealTarget { inner, found, notes, _pinned: pinned })

@@ -1,6 +1,7 @@
 //! A fixed processor for the thread that measures.
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_getcpu, sched_setaffinity};
+use std::fmt;
 use std::io;
 use std::num::ParseIntError;
 use std::str::FromStr;
@@ -15,6 +16,33 @@ pub enum Processor {
     Number(u32),
     /// Wherever the system puts it.
     Any,
+}
+
+impl fmt::Display for Processor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Processor::Here => f.write_str("here"),
+            Processor::Number(number) => write!(f, "{number}"),
+            Processor::Any => f.write_str("any"),
+        }
+    }
+}
+
+/// Numbers of the processors that this process may run on, as ranges: `0-3, 8`.
+pub fn allowed() -> io::Result<String> {
+    let set = sched_getaffinity(None)?;
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in (0..CpuSet::MAX_CPU).filter(|number| set.is_set(*number)) {
+        match ranges.last_mut() {
+            Some((_, last)) if *last + 1 == number => *last = number,
+            _ => ranges.push((number, number)),
+        }
+    }
+    let text = |(first, last): &(usize, usize)| match first == last {
+        true => first.to_string(),
+        false => format!("{first}-{last}"),
+    };
+    Ok(ranges.iter().map(text).collect::<Vec<_>>().join(", "))
 }
 
 impl FromStr for Processor {
@@ -90,6 +118,9 @@ mod tests {
         assert_eq!("3".parse(), Ok(Processor::Number(3)));
         assert_eq!("here".parse(), Ok(Processor::Here));
         assert_eq!("any".parse(), Ok(Processor::Any));
+        for text in ["3", "here", "any"] {
+            assert_eq!(text.parse::<Processor>().unwrap().to_string(), text);
+        }
         assert!("-1".parse::<Processor>().unwrap_err().contains("allowed"));
         assert!(Pinned::new(Processor::Number(4_000_000_000)).is_err());
     }
