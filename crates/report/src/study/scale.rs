@@ -164,7 +164,7 @@ fn round_step(raw: f64) -> f64 {
 }
 
 /// Decimal logarithms of 1, 2, 5 and 10.
-const LOG_STEPS: [f64; 4] = [0.0, 0.301_03, 0.698_97, 1.0];
+const LOG_STEPS: [f64; 4] = [0.0, std::f64::consts::LOG10_2, 1.0 - std::f64::consts::LOG10_2, 1.0];
 
 fn step_down(log: f64) -> f64 {
     let part = log - log.floor() + 1e-6;
