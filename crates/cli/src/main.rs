@@ -44,6 +44,7 @@ fn main() -> ExitCode {
         Command::Bench(arguments) => commands::bench::execute(&arguments, &stop),
         Command::Replay(arguments) => commands::replay::execute(&arguments, &stop),
         Command::Probe(arguments) => commands::probe::execute(&arguments, &stop),
+        Command::Reproduce(arguments) => commands::reproduce::execute(&arguments, &stop),
         Command::Trace(command) => commands::trace::execute(&command, &stop),
         Command::Device(command) => commands::device::execute(&command),
         Command::Workload(command) => commands::workload::execute(&command),

@@ -3,6 +3,7 @@
 use crate::arguments::{CommonArguments, CompareArguments, RunArguments, SimulationArguments};
 use crate::axes::{self, AXES, Axis};
 use crate::failure::Failure;
+use planewise_model::profile::{EMBEDDED, changes};
 use planewise_model::{Profile, names};
 use planewise_sim::drivers::replay::PowerCut;
 use planewise_sim::gc::victims;
@@ -179,11 +180,25 @@ fn run_name(config: &RunConfig, values: &[Vec<String>]) -> String {
     if words.is_empty() { format!("scheduler {}", config.scheduler) } else { words.join(", ") }
 }
 
-/// An embedded profile by name, or a file.
+/// An embedded profile by name, or a file, either with changes of its keys behind a colon.
 ///
 /// # Errors
-/// Neither of that name, or a file that is wrong.
+/// Neither of that name, a file that is wrong, or a change that cannot be made.
 pub fn profile(name: &str) -> Result<Profile, Failure> {
+    let Some((base, changes)) = changes::split(name, is_profile) else {
+        return unchanged(name);
+    };
+    let profile = unchanged(base)?.changed(changes, name)?;
+    check_names(&profile).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    Ok(profile)
+}
+
+/// Whether there is a profile of just this name, or a file.
+fn is_profile(name: &str) -> bool {
+    EMBEDDED.iter().any(|(known, _)| *known == name) || Path::new(name).is_file()
+}
+
+fn unchanged(name: &str) -> Result<Profile, Failure> {
     let unknown = match Profile::embedded(name) {
         Ok(profile) => return Ok(profile),
         Err(unknown) => unknown,

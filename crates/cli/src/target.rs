@@ -51,7 +51,7 @@ pub fn simulated(name: &str) -> Result<Option<&str>, Failure> {
         return Ok(None);
     }
     let known = planewise_model::profile::EMBEDDED.iter().map(|(known, _)| *known);
-    let hint = names::nearest(name.trim_start_matches("sim:"), known)
+    let hint = names::nearest(name.trim_start_matches("sim:").split(':').next().unwrap_or_default(), known)
         .map(|nearest| format!(" (did you mean 'sim:{nearest}'?)"))
         .unwrap_or_default();
     let problem = match name {

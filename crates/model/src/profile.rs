@@ -3,6 +3,7 @@
 //! A profile is data: the same file describes a published device, a probed drive or a what-if. Policies are named here
 //! and looked up by the simulator, so that this crate stays free of behaviour.
 
+pub mod changes;
 mod controller;
 
 pub use controller::{Link, Processor, ReadAhead, Regions, WriteBuffer};

@@ -1,9 +1,9 @@
-//! Why a run directory could not be written.
+//! Why a run directory or a page could not be written.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a run directory could not be written. Each prints as one line that names the path and the cause.
+/// Why a run directory or a page could not be written. Each prints as one line that names the path and the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// The directory holds an earlier run and overwriting was not allowed.
@@ -23,6 +23,9 @@ pub enum ReportError {
         "'{0}': not a name for an additional file; allowed: a plain file name other than config.toml, results.json, report.html"
     )]
     ExtraName(String),
+    /// A figure could not be turned into pixels.
+    #[error("cannot draw the picture: {0}")]
+    Picture(String),
     /// The operating system refused.
     #[error("{}: cannot {action}: {source}", .path.display())]
     Io {

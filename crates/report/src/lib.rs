@@ -19,6 +19,7 @@ pub mod outside;
 pub mod plot;
 pub mod probe;
 pub mod single;
+pub mod study;
 pub mod summary;
 pub mod sweep;
 pub mod table;

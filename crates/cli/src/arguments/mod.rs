@@ -4,6 +4,7 @@ mod bench;
 mod drive;
 mod probe;
 mod replay;
+mod reproduce;
 mod simulate;
 mod trace;
 
@@ -11,6 +12,7 @@ pub use bench::BenchArguments;
 pub use drive::{DriveArguments, PlaceArgument};
 pub use probe::ProbeArguments;
 pub use replay::ReplayArguments;
+pub use reproduce::ReproduceArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
     ConvertArguments, CutArguments, InfoArguments, PartArguments, ReadArguments, ScaleTimeArguments,
@@ -53,6 +55,8 @@ pub enum Command {
     Bench(BenchArguments),
     /// Replay a trace on a simulated or a real device, at the recorded times or as fast as it goes
     Replay(ReplayArguments),
+    /// Run published figures again and put the published numbers beside ours
+    Reproduce(ReproduceArguments),
     /// Find out what is inside a drive, simulated or real, by measuring it from outside
     Probe(ProbeArguments),
     /// Look at, convert, cut, stretch and make traces
@@ -80,7 +84,7 @@ pub enum DeviceCommand {
     List,
     /// Print a profile as TOML, with what follows from it
     Show {
-        /// Name of a profile, or a TOML file
+        /// Name of a profile, or a TOML file; behind it changes of its keys: ssd-s:geometry.channels=8,write_buffer=none
         #[arg(value_name = "NAME|FILE")]
         device: String,
     },

@@ -57,7 +57,8 @@ pub struct SimulationArguments {
     /// Fold addresses past the end of the device back to its beginning instead of refusing them
     #[arg(long, help_heading = "Trace")]
     pub wrap: bool,
-    /// Device profile by name (see `planewise device list`) or TOML file
+    /// Device profile by name (see `planewise device list`) or TOML file; behind it changes of its keys:
+    /// gc-128g:geometry.channels=8,interface.command_queue=ncq:16
     #[arg(long, value_name = "PROFILE|FILE", default_value = "piq-128g", help_heading = "Device")]
     pub device: String,
     /// What `bench` has too.

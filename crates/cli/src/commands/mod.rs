@@ -10,6 +10,7 @@ pub mod man;
 mod measured;
 pub mod probe;
 pub mod replay;
+pub mod reproduce;
 pub mod run;
 pub mod scheduler;
 mod simulate;

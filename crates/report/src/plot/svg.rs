@@ -26,6 +26,39 @@ impl Svg {
         svg
     }
 
+    /// A document that is a file of its own: it names its kind and its size. `class` is that of the whole.
+    pub fn file(width: f64, height: f64, label: &str, class: &str) -> Svg {
+        let mut svg = Svg::default();
+        let (width, height) = (number(width), number(height));
+        svg.open(
+            "svg",
+            &[
+                ("xmlns", "http://www.w3.org/2000/svg".to_owned()),
+                ("viewBox", format!("0 0 {width} {height}")),
+                ("width", width),
+                ("height", height),
+                ("role", "img".to_owned()),
+                ("aria-label", label.to_owned()),
+                ("class", class.to_owned()),
+            ],
+        );
+        svg
+    }
+
+    /// Markup that is known to be well formed.
+    pub fn markup(&mut self, markup: &str) {
+        self.out += markup;
+    }
+
+    /// A text turned by so many degrees around its place, clockwise.
+    pub fn turned(&mut self, at: (f64, f64), degrees: f64, anchor: &str, class: &str, text: &str) {
+        let turn = format!("translate({} {}) rotate({})", number(at.0), number(at.1), number(degrees));
+        let attributes =
+            [("transform", turn), ("text-anchor", anchor.to_owned()), ("class", class.to_owned())];
+        self.tag("text", &attributes);
+        self.out += &format!(">{}</text>", escape(text));
+    }
+
     /// Opens an element whose content follows; pair with [`Svg::close`].
     pub fn open(&mut self, name: &str, attributes: &Attributes<'_>) {
         self.tag(name, attributes);

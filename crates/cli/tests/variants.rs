@@ -1,0 +1,85 @@
+//! Devices with changes of their keys behind their names, wherever a device is named.
+
+mod support;
+
+use planewise_sim::results::Results;
+use support::Place;
+
+fn results(place: &Place, arguments: &str) -> Results {
+    serde_json::from_str(&place.ok(arguments).out).unwrap()
+}
+
+/// Lines of `device show` that are no comments.
+fn shown(place: &Place, device: &str) -> Vec<String> {
+    let text = place.ok(&format!("device show {device}")).out;
+    text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_changed_device_differs_in_what_was_changed_and_in_its_name() {
+    let place = Place::new();
+    let before = shown(&place, "ssd-s");
+    let after = shown(&place, "ssd-s:processor.operation_ns=0,interface.command_queue=ncq:8");
+    let differing: Vec<_> = before.iter().zip(&after).filter(|(one, other)| one != other).collect();
+    assert_eq!(differing.len(), 3, "{differing:?}");
+    assert!(after.contains(&"command_queue = \"ncq:8\"".to_owned()));
+    assert!(!shown(&place, "ssd-s:write_buffer=none").contains(&"[write_buffer]".to_owned()));
+    // The same file under a name with a colon and an equals sign is taken whole, and can be changed as well.
+    place.file("a:b=c.toml", before.join("\n"));
+    assert_eq!(shown(&place, "a:b=c.toml"), before);
+    assert_eq!(shown(&place, "a:b=c.toml:processor.operation_ns=0,interface.command_queue=ncq:8"), after);
+}
+
+#[test]
+fn every_command_takes_changes_and_tells_variants_apart() {
+    let place = Place::new();
+    let run = |device: &str| {
+        results(
+            &place,
+            &format!("run --device {device} --trace piq-hm_0 --requests 200 --wrap --quiet --json"),
+        )
+    };
+    let (plain, fast) = (run("piq-128g"), run("piq-128g:timing.read_ns=0"));
+    assert_eq!(plain.runs[0].labels.device, "piq-128g");
+    assert_eq!(fast.runs[0].labels.device, "piq-128g:timing.read_ns=0");
+    assert!(fast.runs[0].metrics.read.latency_ns.mean < plain.runs[0].metrics.read.latency_ns.mean);
+    let job = "--rw randread --bs 4k --number_ios 50 --size 64m --quiet --json";
+    let bench = results(&place, &format!("bench --target sim:ssd-s:geometry.channels=4 {job}"));
+    assert_eq!(bench.runs[0].labels.device, "ssd-s:geometry.channels=4");
+    let replay = "replay pgbench sim:piq-128g:timing.read_ns=0 --requests 50 --wrap --quiet --json";
+    let replayed = results(&place, replay).runs.remove(0);
+    assert_eq!(replayed.target.unwrap().name, "sim:piq-128g:timing.read_ns=0");
+    results(&place, "compare --device piq-128g:timing.erase_ns=1 --requests 50 --quiet --json");
+    let directories = std::fs::read_dir(place.path().join("planewise-out")).unwrap().count();
+    assert_eq!(directories, 5, "{:?}", place.everything());
+    let probe = "probe sim:ssd-s:geometry.channels=4 --quick --area 64m --quiet --json";
+    let found: serde_json::Value = serde_json::from_str(&place.ok(probe).out).unwrap();
+    assert_eq!(found["findings"]["subject"]["target"], "sim:ssd-s:geometry.channels=4");
+}
+
+#[test]
+fn what_cannot_be_changed_is_one_line_and_leaves_nothing() {
+    let place = Place::new();
+    for (device, words) in [
+        ("gc-128g:geometry.chanels=8", &["'geometry.chanels'", "did you mean 'geometry.channels'"][..]),
+        ("gc-128g:write_buffer.pages=8", &["no section 'write_buffer'", "write_buffer={"]),
+        ("gc-128g:geometry.channels=x", &["found string", "a whole number"]),
+        ("gc-128g:geometry.channels=1,geometry.channels=2", &["each key once"]),
+        ("gc-128g:geometry.channels", &["SECTION.KEY=VALUE"]),
+        ("gc-128:geometry.channels=8", &["unknown device profile 'gc-128'", "did you mean 'gc-128g'"]),
+        ("gc-128g:collection.scheme=traditonal", &["did you mean 'traditional'"]),
+        ("nowhere.toml:geometry.channels=8", &["nowhere.toml", "No such file"]),
+    ] {
+        for command in [
+            "run --device ",
+            "device show ",
+            "bench --rw read --target sim:",
+            "replay pgbench sim:",
+            "probe sim:",
+        ] {
+            place.fails(2, &format!("{command}{device}"), words);
+        }
+    }
+    place.fails(2, "replay pgbench ssd-s:write_buffer=none", &["did you mean 'sim:ssd-s'"]);
+    assert_eq!(place.everything(), Vec::<String>::new());
+}

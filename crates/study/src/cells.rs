@@ -1,0 +1,253 @@
+//! From the commands of a study, with variables in braces, to the commands that are run.
+
+use crate::file::{Item, RunsEntry, Variable};
+use std::collections::BTreeMap;
+
+/// The placeholder of a volume's trace.
+pub const TRACE: &str = "trace";
+
+/// A command to run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cell {
+    /// Place of its set in the study.
+    pub set: usize,
+    /// The values of the variables that its set goes over.
+    pub values: Vec<String>,
+    /// The words behind `planewise`.
+    pub words: Vec<String>,
+}
+
+/// Where the trace of a volume is.
+pub trait Traces {
+    /// What stands for a volume of a family (`piq`, `hm_0`): the look-alike's name, or the path of the real one and whether it is one.
+    fn of(&self, family: &str, volume: &str) -> (String, bool);
+}
+
+/// Every volume by its look-alike.
+impl Traces for () {
+    fn of(&self, family: &str, volume: &str) -> (String, bool) {
+        (format!("{family}-{volume}"), false)
+    }
+}
+
+/// The variables that a set goes over: those in its command's braces that have several values, in the order of the command.
+pub fn axes(entry: &RunsEntry, variables: &BTreeMap<String, Variable>) -> Result<Vec<String>, String> {
+    let mut axes: Vec<String> = Vec::new();
+    for name in placeholders(&entry.command)? {
+        if name.starts_with('*') {
+            continue;
+        }
+        let base = name.split('.').next().unwrap_or(name);
+        let base = if base == TRACE && entry.volumes.is_some() { "volume" } else { base };
+        let variable = variables.get(base).ok_or_else(|| {
+            let known = variables.keys().map(String::as_str);
+            format!("runs {}: {}", entry.name, planewise_model::names::unknown("variable", base, known))
+        })?;
+        if matches!(variable, Variable::List(_)) && !axes.iter().any(|axis| axis == base) {
+            axes.push(base.to_owned());
+        }
+    }
+    Ok(axes)
+}
+
+/// The commands of a set: each value of each variable with each, the last fastest.
+pub fn expand(
+    set: usize,
+    entry: &RunsEntry,
+    variables: &BTreeMap<String, Variable>,
+    traces: &dyn Traces,
+) -> Result<Vec<Cell>, String> {
+    let axes = axes(entry, variables)?;
+    let lists: Vec<&[Item]> = axes
+        .iter()
+        .map(|axis| match &variables[axis] {
+            Variable::List(items) => items.as_slice(),
+            Variable::One(_) => &[],
+        })
+        .collect();
+    let mut chosen: Vec<Vec<&Item>> = vec![Vec::new()];
+    for list in lists {
+        chosen = chosen
+            .iter()
+            .flat_map(|begun| list.iter().map(|item| begun.iter().copied().chain([item]).collect()))
+            .collect();
+    }
+    let with = |items: Vec<&Item>| {
+        let values = items.iter().map(|item| name_of(item)).collect::<Result<Vec<String>, String>>()?;
+        let mut real = false;
+        let mut fill = |name: &str| -> Result<String, String> {
+            if name == TRACE
+                && let Some(family) = &entry.volumes
+            {
+                let place = axes.iter().position(|axis| axis == "volume");
+                let volume = match (place, variables.get("volume")) {
+                    (Some(place), _) => values[place].clone(),
+                    (None, Some(Variable::One(volume))) => volume.text(),
+                    _ => return Err("found no variable 'volume'; allowed: one that names volumes".to_owned()),
+                };
+                let (trace, is_real) = traces.of(family, &volume);
+                real |= is_real;
+                return Ok(trace);
+            }
+            if let Some(name) = name.strip_prefix('*') {
+                return match variables.get(name) {
+                    Some(Variable::List(items)) => {
+                        Ok(items.iter().map(name_of).collect::<Result<Vec<_>, _>>()?.join(","))
+                    }
+                    _ => Err(format!("found {{*{name}}}; allowed: a variable with a list")),
+                };
+            }
+            let (base, field) =
+                name.split_once('.').map_or((name, None), |(base, field)| (base, Some(field)));
+            let item = axes.iter().position(|axis| axis == base).map(|place| items[place]);
+            match (item, field) {
+                (Some(Item::Record(record)), Some(field)) => {
+                    let known = record.keys().map(String::as_str);
+                    let found = record.get(field).map(crate::file::Scalar::text);
+                    found.ok_or_else(|| planewise_model::names::unknown("field", field, known).to_string())
+                }
+                (Some(item), None) => name_of(item),
+                (None, None) => match &variables[base] {
+                    Variable::One(scalar) => Ok(scalar.text()),
+                    Variable::List(_) => Err(format!("found {{{name}}}; allowed: a single value")),
+                },
+                _ => Err(format!("found {{{name}}}; allowed: a variable of records")),
+            }
+        };
+        let mut words = Vec::new();
+        for word in words_of(&entry.command)? {
+            let filled = substitute(&word, &mut fill)?;
+            // A word that is all variable may stand for several words, or none.
+            if word.starts_with('{')
+                && word.ends_with('}')
+                && word != "{trace}"
+                && word.matches('{').count() == 1
+            {
+                words.extend(filled.split_whitespace().map(str::to_owned));
+            } else {
+                words.push(filled);
+            }
+        }
+        if real {
+            // Real volumes are larger than the devices of the papers.
+            words.push("--wrap".to_owned());
+        }
+        Ok(Cell { set, values, words })
+    };
+    chosen
+        .into_iter()
+        .map(with)
+        .collect::<Result<_, String>>()
+        .map_err(|error| format!("runs {}: {error}", entry.name))
+}
+
+/// What an item is called: itself, or the `name` of a record.
+pub fn name_of(item: &Item) -> Result<String, String> {
+    match item {
+        Item::One(scalar) => Ok(scalar.text()),
+        Item::Record(record) => match record.get("name") {
+            Some(name) => Ok(name.text()),
+            None => {
+                Err("found a value with fields without 'name'; allowed: a name beside the fields".to_owned())
+            }
+        },
+    }
+}
+
+/// The words of a command: separated by blanks, held together by double or single quotes.
+fn words_of(command: &str) -> Result<Vec<String>, String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None::<char>);
+    for c in command.chars() {
+        match (quote, c) {
+            (Some(open), _) if c == open => quote = None,
+            (Some(_), _) => word.get_or_insert_default().push(c),
+            (None, '"' | '\'') => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (None, _) if c.is_whitespace() => words.extend(word.take()),
+            (None, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err("found a quote that is not closed; allowed: pairs of quotes".to_owned());
+    }
+    words.extend(word);
+    Ok(words)
+}
+
+fn placeholders(text: &str) -> Result<Vec<&str>, String> {
+    let (mut found, mut rest) = (Vec::new(), text);
+    while let Some(start) = rest.find('{') {
+        let end = rest[start..].find('}').ok_or("found '{' without '}'; allowed: {VARIABLE}")?;
+        found.push(&rest[start + 1..start + end]);
+        rest = &rest[start + end + 1..];
+    }
+    Ok(found)
+}
+
+fn substitute(text: &str, fill: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<String, String> {
+    let (mut result, mut rest) = (String::new(), text);
+    while let Some(start) = rest.find('{') {
+        let end = rest[start..].find('}').ok_or("found '{' without '}'; allowed: {VARIABLE}")?;
+        result += &rest[..start];
+        result += &fill(&rest[start + 1..start + end])?;
+        rest = &rest[start + end + 1..];
+    }
+    Ok(result + rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cells(command: &str, volumes: Option<&str>, variables: &str) -> Result<Vec<Cell>, String> {
+        let variables: BTreeMap<String, Variable> = toml::from_str(variables).unwrap();
+        let volumes = volumes.map(str::to_owned);
+        let entry = RunsEntry { name: "r".into(), command: command.into(), volumes, only: None };
+        expand(0, &entry, &variables, &())
+    }
+
+    #[test]
+    fn lists_make_commands_and_the_rest_is_filled_in() {
+        let found = cells(
+            "compare --trace {trace} --schedulers {*schemes} --requests {n} --gc {gc}",
+            Some("gc"),
+            "n = 5\nvolume = ['a', 'b']\nschemes = ['x', 'y']\ngc = ['p', 'q']",
+        )
+        .unwrap();
+        let words: Vec<String> = found.iter().map(|cell| cell.words.join(" ")).collect();
+        assert_eq!(words[1], "compare --trace gc-a --schedulers x,y --requests 5 --gc q");
+        assert_eq!(found.len(), 4);
+        assert_eq!(found[2].values, ["b", "p"]);
+    }
+
+    #[test]
+    fn records_go_together_and_a_variable_may_be_several_words_or_none() {
+        let found = cells(
+            "run --device d:c={chips.c} {more}",
+            None,
+            "more = ''\nchips = [{ name = '4', c = 4 }, { name = '8', c = 8 }]",
+        )
+        .unwrap();
+        assert_eq!(found[1].values, ["8"]);
+        assert_eq!(found[1].words, ["run", "--device", "d:c=8"]);
+        let found = cells("run '{a} b' \"\"", None, "a = 'x y'").unwrap();
+        assert_eq!(found[0].words, ["run", "x y b", ""]);
+    }
+
+    #[test]
+    fn slips_are_errors() {
+        for (command, variables, word) in [
+            ("run {requets}", "requests = 5", "requests"),
+            ("run {a", "a = 1", "without '}'"),
+            ("run 'a", "", "not closed"),
+            ("run {a.x}", "a = [{ name = '1', y = 2 }]", "field"),
+            ("run {a}", "a = [{ y = 2 }]", "name"),
+            ("run {*a}", "a = 1", "list"),
+        ] {
+            let error = cells(command, None, variables).unwrap_err();
+            assert!(error.contains(word), "{command}: {error}");
+        }
+    }
+}
