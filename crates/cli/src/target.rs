@@ -54,8 +54,13 @@ pub fn simulated(name: &str) -> Result<Option<&str>, Failure> {
     let hint = names::nearest(name.trim_start_matches("sim:").split(':').next().unwrap_or_default(), known)
         .map(|nearest| format!(" (did you mean 'sim:{nearest}'?)"))
         .unwrap_or_default();
+    let problem = match name {
+        "" => "found an empty name of a target".to_owned(),
+        "sim:" => "found sim: without a profile".to_owned(),
+        name => format!("{name}: there is no such device or file{hint}"),
+    };
     Err(Failure::usage(format!(
-        "{name}: there is no such device or file{hint}; allowed: sim:PROFILE, such as sim:ssd-s (see `planewise device list`), or the path of a block device or a file"
+        "{problem}; allowed: sim:PROFILE, such as sim:ssd-s (see `planewise device list`), or the path of a block device or a file"
     )))
 }
 

@@ -374,7 +374,11 @@ fn print(
 ) -> Result<(), Failure> {
     let mut paths = format!("Report: {}\n", place.join("report.html").display());
     if let Some(Probed { found, assumed, .. }) = probed {
-        let most = if assumed > found { "mostly assumed: " } else { "" };
+        let most = match (*found, *assumed) {
+            (0, _) => "all assumed: ",
+            (found, assumed) if assumed > found => "mostly assumed: ",
+            _ => "",
+        };
         paths += &format!(
             "Profile: {} ({most}{} found, {assumed} assumed; its `source` says which)\n",
             place.join("profile.toml").display(),
