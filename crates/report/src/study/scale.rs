@@ -114,11 +114,19 @@ impl Scale {
     }
 }
 
-/// Ticks at the values themselves, when these are few and short: powers of two, numbers of members.
-pub(super) fn own_ticks(values: &[f64]) -> Option<Vec<Tick>> {
-    let short = |value: &f64| format!("{value}").len() <= 6;
-    ((2..=12).contains(&values.len()) && values.iter().all(short))
-        .then(|| values.iter().map(|value| (*value, plain(*value))).collect())
+/// An axis from the first to the last of some rising values with ticks at the values themselves, when these are few and short: powers
+/// of two, numbers of members.
+pub(super) fn own_ticks(values: &[f64], log: bool) -> Option<(Scale, Vec<Tick>)> {
+    let short = |value: &f64| format!("{value}").len() <= 6 && value.abs() < 1e6;
+    if !(2..=12).contains(&values.len()) || !values.iter().all(short) || (log && values[0] <= 0.0) {
+        return None;
+    }
+    let (low, high) = (values[0], values[values.len() - 1]);
+    let scale = match log {
+        true => Scale::Log { low: low.log10(), high: high.log10() },
+        false => Scale::Linear { low, high, step: high - low },
+    };
+    Some((scale, values.iter().map(|value| (*value, plain(*value))).collect()))
 }
 
 /// The ticks whose texts stand clear of one another along an axis of so many pixels.
@@ -259,7 +267,7 @@ mod tests {
     #[test]
     fn texts_of_ticks_stand_clear() {
         let values: Vec<f64> = (0..12).map(|i| f64::from(1 << i)).collect();
-        let ticks = own_ticks(&values).unwrap();
+        let ticks = own_ticks(&values, true).unwrap().1;
         assert_eq!(
             clear(ticks.clone(), &Scale::linear(values.iter().copied(), false), 600.0).len() < 12,
             true
