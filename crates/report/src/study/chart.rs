@@ -203,7 +203,12 @@ fn y_scale(figure: &Figure) -> Option<Scale> {
         FigureKind::Distribution if figure.y.log => Scale::Tail,
         FigureKind::Distribution => Scale::linear([0.0, 1.0].into_iter(), true),
         FigureKind::Stacked => Scale::linear(bars::tops(figure).into_iter().chain(marks), true),
-        _ if figure.y.log && values().any(|value| value > 0.0) => Scale::log(values()),
+        FigureKind::Bars if figure.y.log && values().any(|value| value > 0.0) => {
+            // The smallest bar needs something to stand on.
+            let smallest = values().filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
+            Scale::log(values().chain([smallest / 2.0]))
+        }
+        FigureKind::Lines if figure.y.log && values().any(|value| value > 0.0) => Scale::log(values()),
         _ => Scale::linear(values(), true),
     })
 }
