@@ -2,6 +2,7 @@
 
 use super::text;
 use crate::plot::scale::tail_stretched;
+use std::f64::consts::LOG10_2;
 
 /// Numbers beyond this are drawn as this: spans of them must not overflow.
 const LARGEST: f64 = 1e300;
@@ -172,7 +173,7 @@ fn round_step(raw: f64) -> f64 {
 }
 
 /// Decimal logarithms of 1, 2, 5 and 10.
-const LOG_STEPS: [f64; 4] = [0.0, 0.301_03, 0.698_97, 1.0];
+const LOG_STEPS: [f64; 4] = [0.0, LOG10_2, 1.0 - LOG10_2, 1.0];
 
 fn step_down(log: f64) -> f64 {
     let part = log - log.floor() + 1e-6;
