@@ -179,7 +179,7 @@ fn the_past_reaches_every_member_and_each_is_another() {
     }
     assert!(filled.iter().all(|latency| *latency == filled[0]), "{filled:?}");
     // The same writes to each member of an aged array: they collect different blocks.
-    let mut array = array("4x4k", "aged:70/20/10".parse().unwrap(), 32, SEED);
+    let mut array = array("4x4k", "aged:70/25/5".parse().unwrap(), 32, SEED);
     let rows = array.info().sectors() / 32;
     let mut random = generator(5, "rows");
     let rows: Vec<u64> = (0..3000).map(|_| random.random_range(0..rows)).collect();
