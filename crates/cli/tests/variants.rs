@@ -85,6 +85,19 @@ fn what_cannot_be_changed_is_one_line_and_leaves_nothing() {
 }
 
 #[test]
+fn the_job_files_of_applications_fit_the_devices_they_are_for() {
+    let place = Place::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/jobs");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert_eq!(files.len(), 4, "{files:?}");
+    for file in files {
+        let said = place.ok(&format!("workload check {} --target sim:ssd-s", file.display()));
+        assert!(said.out.contains("a valid workload"), "{}", said.out);
+    }
+}
+
+#[test]
 fn an_array_is_a_target_of_every_command_that_measures_from_outside() {
     let place = Place::new();
     let job = "--rw randread --bs 64k --iodepth 8 --number_ios 400 --size 256m --quiet --json";
@@ -152,6 +165,7 @@ fn an_array_that_cannot_be_is_one_line_and_leaves_nothing() {
             place.fails(2, &format!("{command}{target}"), words);
         }
     }
+    place.fails(2, "run --device raid0:4x32k:ssd-s", &["an array in the place of a device", "bench"]);
     let bench = "bench --rw read --number_ios 1 --target raid0:4x32k:ssd-s";
     for (option, words) in [
         ("--gc idle_chip", &["--gc", "seen from outside", "PROFILE:KEY=VALUE"][..]),

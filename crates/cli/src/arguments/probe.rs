@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct ProbeArguments {
     /// What to probe: sim:PROFILE (see `planewise device list`, or a TOML file; behind it changes of its keys, as in
-    /// sim:ssd-s:geometry.channels=8), or the path of a block device or a file
+    /// sim:ssd-s:geometry.channels=8), raid0:MEMBERSxCHUNK:PROFILE, an array of them, or the path of a block device or a file
     #[arg(value_name = "TARGET")]
     pub target: String,
     /// The short probe: fewer samples, no long curves, no regions, interference or collection; under 30 s on a real device

@@ -17,7 +17,7 @@ pub struct ReplayArguments {
     /// A trace file; a synthetic volume (see `planewise trace volumes`); or pgbench, the trace inside the program
     #[arg(value_name = "TRACE")]
     pub trace: String,
-    /// What to replay it on: sim:PROFILE (behind it changes of its keys, as in sim:ssd-s:geometry.channels=8), or the path of a block
+    /// What to replay it on: sim:PROFILE (behind it changes of its keys, as in sim:ssd-s:geometry.channels=8), raid0:MEMBERSxCHUNK:PROFILE, an array of them, or the path of a block
     /// device or a file
     #[arg(value_name = "sim:PROFILE|PATH")]
     pub target: String,
