@@ -160,6 +160,19 @@ fn four_members_serve_four_times_the_random_reads_at_four_times_the_depth() {
 }
 
 #[test]
+fn sequential_reads_that_fit_a_chunk_together_use_one_member() {
+    // Figure 14(b) of Chen et al. 2016: 32 requests of 4 KiB in sequence lie in one chunk of 128 KiB or more.
+    let depth = 32;
+    let operations: Vec<_> = (0..16_000).map(|number| Operation::read(Lsn(number * 8), 8)).collect();
+    let rate = |target: &mut dyn Target| 16_000.0 / span(&drive(target, depth, &operations)) as f64;
+    let alone = rate(&mut single(Condition::Filled, depth));
+    let gain = |layout: &str| rate(&mut array(layout, Condition::Filled, depth, SEED)) / alone;
+    let (small, large) = (gain("4x4k"), gain("4x1m"));
+    assert!((3.5..=4.1).contains(&small), "{small}");
+    assert!((1.0..=1.3).contains(&large), "{large}");
+}
+
+#[test]
 fn the_past_reaches_every_member_and_each_is_another() {
     let member_reads = |condition: Condition| {
         let mut array = array("4x4k", condition, 1, SEED);
