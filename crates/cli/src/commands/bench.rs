@@ -29,12 +29,14 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
     for (_, key, value) in &given {
         workload.definition.set(key, value)?;
     }
-    if let Some(name) = &arguments.target
-        && target::simulated(name)?.is_none()
-    {
-        let definition = workload.definition.clone();
-        let vary = |device_bytes| variations(&arguments.vary, &given, &definition, device_bytes);
-        return bench_real::execute(arguments, name, workload, vary, stop);
+    if let Some(name) = &arguments.target {
+        let simulated = target::simulated(name)?;
+        // The simulator itself runs a single device, and sees its inside.
+        if simulated.as_ref().is_none_or(|simulated| simulated.layout.is_some()) {
+            let definition = workload.definition.clone();
+            let vary = |device_bytes| variations(&arguments.vary, &given, &definition, device_bytes);
+            return bench_real::execute(arguments, name, simulated, workload, vary, stop);
+        }
     }
     let device = device(arguments, &workload.definition)?;
     arguments.drive.check_simulated(&format!("sim:{device}"))?;
