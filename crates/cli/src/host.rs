@@ -44,7 +44,7 @@ pub fn hosts(
     for (axis, values) in AXES.iter().zip(given) {
         if let Some(value) = values.first().filter(|_| !OF_THE_HOST.contains(&axis.name)) {
             return Err(Failure::usage(format!(
-                "--{}: found '{value}'; allowed: with sim:PROFILE and a workload or a trace; this target is seen from outside (a profile is changed behind its name: PROFILE:KEY=VALUE)",
+                "--{}: found '{value}'; allowed: with one simulated device (sim:PROFILE) and a workload; this target is seen from outside (what is simulated is changed behind its name: PROFILE:KEY=VALUE)",
                 axis.option(true)
             )));
         }
