@@ -90,11 +90,15 @@ fn find(arguments: &BenchArguments) -> Result<Found, Failure> {
         let definition = Definition::Model(Model::embedded(text)?);
         return Ok(Found { name: text.clone(), source: "embedded".to_owned(), definition });
     }
+    if let Some(content) = Definition::embedded_text(text) {
+        let definition = Definition::parse(content, text)?;
+        return Ok(Found { name: text.clone(), source: "embedded".to_owned(), definition });
+    }
     let looks_like_a_file = Path::new(text).exists() || text.contains(['/', '.']);
     if !looks_like_a_file {
         return Err(Failure::usage(format!(
             "{}, or a file of jobs or of a model",
-            names::unknown("workload", text, EMBEDDED.iter().map(|(name, _)| *name))
+            names::unknown("workload", text, Definition::names())
         )));
     }
     let content = super::workload::read(Path::new(text))?;
