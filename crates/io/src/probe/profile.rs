@@ -104,23 +104,40 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         [one] => PageLatency::Uniform(one.round() as u64),
         many => PageLatency::PerType(many.iter().map(|value| value.round() as u64).collect()),
     };
+    // What a longer read costs is all the bus's where nothing tells, and what is left of a read its array's.
+    let block_bytes = f64::from(findings.subject.block_bytes);
+    let longer = (latencies.chunk_read - latencies.block_read).max(0.0);
+    let on_bus = if f64::from(page_bytes) > block_bytes {
+        longer / (f64::from(page_bytes) - block_bytes)
+    } else {
+        0.0
+    };
     let read_ns = match &latencies.read.value {
         Some(values) => source.found(latency(values), "read times".into()),
         None => source.assumed(
-            PageLatency::Uniform(latencies.block_read as u64),
-            "all of a read's latency in the array",
+            PageLatency::Uniform((latencies.block_read - on_bus * block_bytes).max(0.0) as u64),
+            "all of a block's latency in the array",
         ),
-    };
-    let program_ns = match &latencies.program.value {
-        Some(values) => source.found(latency(values), "program times".into()),
-        None => {
-            let value = latencies.chunk_write.unwrap_or(10.0 * latencies.block_read);
-            source.assumed(PageLatency::Uniform(value as u64), "program times")
-        }
     };
     let transfer_ps_per_byte = match latencies.transfer.value {
         Some(ps) => source.found(ps.round() as u64, "bus speed".into()),
-        None => source.assumed(2_500, "a bus of 400 MB/s"),
+        None => source
+            .assumed((on_bus * 1e3).round() as u64, "what a chunk takes longer than a block, on the bus"),
+    };
+    let is_buffered = findings.write_buffer.as_ref().is_some_and(|buffer| buffer.present.value == Some(true));
+    let units = u64::from(channels) * u64::from(chips) * u64::from(dies);
+    let program_ns = match (&latencies.program.value, latencies.sustained_write) {
+        (Some(values), _) => source.found(latency(values), "program times".into()),
+        (None, Some(interval)) if is_buffered => {
+            let moved = f64::from(page_bytes) * transfer_ps_per_byte as f64 / 1e3;
+            let value = (interval * units as f64 - COMMAND_CYCLES - moved).max(0.0);
+            source
+                .assumed(PageLatency::Uniform(value as u64), "programs as long as what random writes sustain")
+        }
+        (None, _) => {
+            let value = latencies.chunk_write.unwrap_or(10.0 * latencies.block_read);
+            source.assumed(PageLatency::Uniform(value as u64), "program times")
+        }
     };
     source.note_assumed("erase time, threshold of collection");
     let blocking = latencies.queues_inside.value == Some(false);
@@ -152,7 +169,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         advanced_commands: AdvancedCommands {
             die_interleave: dies > 1,
             multi_plane: together > 1,
-            cache_read: latencies.cache_read,
+            cache_read: latencies.cache_read.value == Some(true),
             ..AdvancedCommands::NONE
         },
         translation: Translation {
