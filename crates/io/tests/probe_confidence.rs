@@ -51,7 +51,12 @@ impl Score {
     ) {
         let tally = self.0.entry(what).or_default();
         match &finding.value {
-            None => tally.undetermined += 1,
+            None => {
+                tally.undetermined += 1;
+                if std::env::var("PLANEWISE_WHY").is_ok_and(|asked| asked == what) {
+                    println!("seed {}: {truth:?}: {}; {}", known.seed, finding.statistic, finding.reason);
+                }
+            }
             Some(value) if is_right(value) => tally.right.push(finding.confidence),
             Some(value) => tally.wrong.push((
                 finding.confidence,
@@ -282,7 +287,7 @@ fn sustained(known: &Known, target: &mut SimTarget, direction: Direction, depth:
             (number < 6144).then_some(Operation { direction, start, sectors: sectors as u32 })
         })
         .unwrap();
-    1e9 / measured.second_half_interval()
+    1e9 / measured.steady_interval(depth)
 }
 
 /// Probes the devices of these seeds, on all processors.

@@ -62,6 +62,7 @@ pub(super) fn find(
 ) -> Result<Bus, ProbeError> {
     let most = large_reads(instrument, chunks)?;
     let bytes = (chunks.sectors * SECTOR_BYTES) as f64;
+    let block = f64::from(instrument.block_sectors()) * SECTOR_BYTES as f64;
     let unknown = "units are not known, so that none can be kept busy";
     let Some(held) = held else {
         let nothing = || Finding::undetermined(String::new(), unknown);
@@ -126,6 +127,25 @@ pub(super) fn find(
                 "units are held for their transfers: there are none, or they do not show",
             ),
             link: none(&statistic, "nothing beyond the bus is seen to take time for each byte"),
+        });
+    }
+    if most > 0.0 && unit_hold + held.value * (bytes - block) < 1.07 * bytes * 1e3 / most {
+        // One unit kept busy gets all that the whole device gets: whatever limits both is in front of it.
+        let reason =
+            "reads of one unit get as much as reads of all: what is in front of them hides what they need";
+        let is_several = domains.degree.value.is_some_and(|degree| degree > 1);
+        let link = if is_several {
+            let reason = "one unit kept busy gets as much as all of them";
+            Finding::of(most, 0.95, statistic.clone(), reason)
+        } else {
+            none(&statistic, reason)
+        };
+        return Ok(Bus {
+            transfer: none(&statistic, reason),
+            range: [0.0, idle.value.max(unit_hold / bytes)],
+            whole_chunks: none(&statistic, reason),
+            cache_read: none(&statistic, reason),
+            link,
         });
     }
     // A link would take `beyond` for a byte, and then large reads could get no more than its rate.

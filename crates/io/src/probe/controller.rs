@@ -67,8 +67,23 @@ pub(super) fn turn(
                     "it waits, but perhaps for a unit or for room in the buffer",
                 ));
             }
-            let value = if costs > 6.0 * waited.error() && costs > 0.05 * read { costs } else { 0.0 };
-            Finding::of(Turn::Costs(value), 0.6, statistic, "what it waits for beyond the read's command")
+            // Of what a second command waits for anyway, all or nothing may be in it.
+            let error = 3.0 * waited.error();
+            let [least, most] = [(costs - error).max(0.0), waited.mean() + error];
+            let middle = (least + most) / 2.0;
+            if most <= command.unwrap_or(0.0).max(0.01 * read) * 1.1 {
+                let reason = "it waits no longer than a second read does";
+                Finding::of(Turn::Costs(0.0), 0.9, statistic, reason)
+            } else if most - middle < 0.1 * middle {
+                Finding::of(
+                    Turn::Costs(middle),
+                    0.9,
+                    statistic,
+                    "what it waits for beyond the read's command",
+                )
+            } else {
+                Finding::undetermined(statistic, "it waits little longer than a second read does")
+            }
         }
         _ => Finding::undetermined(statistic, "some writes wait for the read, others do not"),
     })

@@ -30,6 +30,8 @@ pub struct Latencies {
     pub read: Finding<Vec<f64>>,
     /// Array program times by page type, ascending; one, the mean, where a write buffer hides them.
     pub program: Finding<Vec<f64>>,
+    /// Longest mean program that reads right after writes, and the rate of writes, leave room for; nothing without a write buffer.
+    pub program_most: Option<f64>,
     /// Bus time of a byte, ps.
     pub transfer: Finding<f64>,
     /// Whether a read moves the whole chunk over the bus, whatever is asked for.
@@ -98,7 +100,7 @@ pub fn find(
     let is_lost = !still_hold(instrument, chunks, domains)?;
     let domains = if is_lost { &lost } else { domains };
     let units = domains.units.value;
-    let held = hold(instrument, chunks, domains, [block, whole])?;
+    let held = hold(instrument, chunks, domains, [block, whole], block_mean)?;
     let unknown = "units are not known, so that none can be kept busy";
     let unit_hold = match &held {
         Some(Held { short, longer }) => {
@@ -155,7 +157,9 @@ pub fn find(
             if most - middle < UNSURE * middle && middle > 0.0 {
                 let values: Vec<f64> =
                     types.iter().map(|mean| (middle + mean - block_mean).max(0.0)).collect();
-                Finding::of(values, 0.99, statistic, "what a unit is held for, less its transfer")
+                // Where a unit does not account for most of a read's latency, what takes turns there may be a bus.
+                let sure = if overhead < 0.25 * block_mean { 0.99 } else { 0.9 };
+                Finding::of(values, sure, statistic, "what a unit is held for, less its transfer")
             } else {
                 let reason =
                     "a unit is held for array and transfer, and what the transfer takes is not known";
@@ -167,11 +171,9 @@ pub fn find(
 
     let mut chunk_write = None;
     let mut program = Finding::undetermined(String::new(), "nothing may be written");
-    let mut sustained_write = None;
+    let (mut sustained_write, mut program_most) = (None, None);
+    let mut turn = Finding::undetermined(String::new(), "programs hide what it costs to turn");
     if instrument.may_write() {
-        sustained_write = Some(sustained_writes(instrument, chunks)?);
-        // Buffers are as full as they stay, and units idle.
-        instrument.pause(Ns::from_millis(100))?;
         let writes = idle_writes(instrument, chunks)?;
         chunk_write = Some(median(&mut writes.clone()));
         program = match (buffered, units) {
@@ -202,8 +204,15 @@ pub fn find(
             (Some(true), Some(units)) => {
                 let bus_hold = COMMAND_CYCLES + bytes(whole) * bus;
                 let waits = behind_programs(instrument, chunks, units, block_read, bus_hold)?;
-                let interval = sustained_write.unwrap_or(0.0);
-                behind_buffer(waits, overhead - bus_hold, interval * units as f64 - bus_hold)
+                // Before buffers are full.
+                let write = chunk_write.unwrap_or(0.0);
+                turn = controller::turn(instrument, chunks, chunk_read, write, command.value)?;
+                let interval = sustained_writes(instrument, chunks)?;
+                sustained_write = Some(interval);
+                let sustained = interval * units as f64 - bus_hold;
+                let found = behind_buffer(waits, overhead - bus_hold, sustained);
+                program_most = Some(found.1);
+                found.0
             }
             _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
         };
@@ -213,10 +222,9 @@ pub fn find(
         let reason = "what was seen is shorter than an array read, and no program is";
         program = Finding::undetermined(program.statistic, reason);
     }
-    let turn = match (buffered, chunk_write) {
-        (Some(true), Some(write)) => controller::turn(instrument, chunks, chunk_read, write, command.value)?,
-        _ => Finding::undetermined(String::new(), "programs hide what it costs to turn"),
-    };
+    if instrument.may_write() && sustained_write.is_none() {
+        sustained_write = Some(sustained_writes(instrument, chunks)?);
+    }
     let write_command = match (buffered, units, program.value.as_deref()) {
         (Some(true), Some(units), Some(programs)) => {
             let interval = sustained_write.unwrap_or(0.0);
@@ -232,6 +240,7 @@ pub fn find(
         unit_hold,
         read,
         program,
+        program_most,
         transfer,
         whole_chunks,
         command,
@@ -247,7 +256,8 @@ pub fn find(
     Ok((latencies, curves))
 }
 
-/// Latencies of reads at these places on an idle device; none where something else delayed one, which must not move the mean.
+/// Latencies of reads at these places on an idle device; none where something else delayed
+/// one, or a buffer served it: neither must move the mean.
 fn idle(
     instrument: &mut Instrument<'_>,
     places: &[Lsn],
@@ -257,8 +267,9 @@ fn idle(
     for &start in places {
         times.push(instrument.single(Operation::read(start, sectors))?.0 as f64);
     }
-    let limit = 3.0 * median(&mut times.clone());
-    Ok(times.into_iter().map(|time| (time < limit).then_some(time)).collect())
+    let usual = median(&mut times.clone());
+    let is_usual = |time: f64| time > 0.5 * usual && time < 3.0 * usual;
+    Ok(times.into_iter().map(|time| is_usual(time).then_some(time)).collect())
 }
 
 fn idle_writes(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<Vec<f64>, ProbeError> {
@@ -374,22 +385,37 @@ struct Held {
     longer: Moments,
 }
 
-/// Times between completions of reads on one unit that is kept busy, of a block and of a chunk at the same places; none when units are not known.
+/// Times between completions of reads on one unit that is kept busy, of a block and of a chunk at the same places; `alone` is the mean
+/// latency of a block on an idle device. None when units are not known.
 fn hold(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     domains: &Domains,
     [block, whole]: [u32; 2],
+    alone: f64,
 ) -> Result<Option<Held>, ProbeError> {
     let Some(unit) = domains.unit else { return Ok(None) };
     let mut held = Held { short: Moments::default(), longer: Moments::default() };
     for _ in 0..ANCHORS {
-        let places = companions(instrument, chunks, 48, |one, other| unit.holds(one, other));
+        let mut places = Vec::new();
+        let mut own = Moments::default();
+        for place in companions(instrument, chunks, 48, |one, other| unit.holds(one, other)) {
+            let time = instrument.single(Operation::read(place, block))?.0 as f64;
+            // What a buffer serves says nothing of the unit.
+            if time > 0.5 * alone {
+                places.push(place);
+                own.add(time);
+            }
+        }
+        if places.len() < 8 {
+            continue;
+        }
         let short = busy(instrument, &places, 4, block)?;
-        held.short.add(short);
+        // Pages that take different times to read are not drawn equally often.
+        held.short.add(short + alone - own.mean());
         held.longer.add(busy(instrument, &places, 4, whole)? - short);
     }
-    Ok(Some(held))
+    Ok((held.short.count >= 2.0).then_some(held))
 }
 
 /// Mean time between completions while `depth` reads of these places, in turn, are under way.
@@ -413,23 +439,25 @@ fn behind_buffer(
     waits: Option<(Vec<f64>, String)>,
     delay_to_program: f64,
     sustained: f64,
-) -> Finding<Vec<f64>> {
+) -> (Finding<Vec<f64>>, f64) {
     let by_rate = format!(
         "what random writes sustain is a program of {:.1} us at a time in each unit",
         sustained / 1e3
     );
     let Some((delays, statistic)) = waits else {
-        return Finding::undetermined(by_rate, "the write buffer hides programs, and no reads wait for them");
+        let reason = "the write buffer hides programs, and no reads wait for them";
+        return (Finding::undetermined(by_rate, reason), sustained.max(0.0));
     };
     let statistic = format!("{statistic}; {by_rate}");
     let values: Vec<f64> = delays.iter().map(|delay| (delay + delay_to_program).max(0.0)).collect();
     let mean = Moments::of(values.iter().copied()).mean();
-    if (sustained - mean).abs() > UNSURE * 2.0 * mean {
+    let most = mean.min(sustained.max(0.0));
+    if (sustained - mean).abs() > 2.0 * UNSURE * mean {
         let reason = "reads wait for another time than a program takes by the rate of writes: for several programs, or something else limits writes";
-        return Finding::undetermined(statistic, reason);
+        return (Finding::undetermined(statistic, reason), most);
     }
     let reason = "how long reads wait for the unit that programs what a write left in the buffer, and as long as writes sustain";
-    Finding::of(values, 0.9, statistic, reason)
+    (Finding::of(values, 0.9, statistic, reason), most)
 }
 
 /// How long reads wait behind a program that a write just started from the buffer: kinds of delays, and the statistic; none when too few

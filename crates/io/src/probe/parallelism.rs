@@ -65,7 +65,7 @@ fn knee(
             (number < operations).then_some(Operation { direction, start, sectors: sectors as u32 })
         })?;
         // The beginning fills buffers and queues.
-        runs[at][run] = (sectors * SECTOR_BYTES) as f64 / result.second_half_interval().max(1.0) * 1e3;
+        runs[at][run] = (sectors * SECTOR_BYTES) as f64 / result.steady_interval(depth).max(1.0) * 1e3;
     }
     let points: Vec<(u32, f64)> =
         depths.iter().zip(&runs).map(|(&depth, [up, down])| (depth, (up + down) / 2.0)).collect();
@@ -74,6 +74,12 @@ fn knee(
     curve.lines.push((name.into(), points.iter().map(|&(depth, rate)| (f64::from(depth), rate)).collect()));
     let best = points.iter().map(|&(_, rate)| rate).fold(0.0, f64::max);
     let last = points.last().map_or(0, |&(depth, _)| depth);
+    let knee = |rates: &mut dyn Iterator<Item = f64>| {
+        let rates: Vec<f64> = rates.collect();
+        let best = rates.iter().copied().fold(0.0, f64::max);
+        rates.iter().position(|&rate| rate >= ENOUGH * best)
+    };
+    let [up, down] = [0, 1].map(|run| knee(&mut runs.iter().map(|rates| rates[run])));
     let Some(&(depth, rate)) = points.iter().find(|&&(_, rate)| rate >= ENOUGH * best) else {
         return Ok(Finding::undetermined(String::new(), "nothing was measured"));
     };
@@ -87,8 +93,8 @@ fn knee(
             statistic,
             "throughput hardly depends on the depth: nothing of the flash is to be seen",
         )
-    } else if drift > 1.0 - ENOUGH {
-        Finding::undetermined(statistic, "throughput changes with time as much as with depth")
+    } else if up != down || drift > (1.0 - least / best) / 3.0 {
+        Finding::undetermined(statistic, "throughput changes with time as it does with depth")
     } else if depth == last && last > 1 {
         Finding::undetermined(statistic, "throughput still grows at the largest depth")
     } else {

@@ -124,16 +124,10 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Profile, String> {
         None => source
             .assumed((on_bus * 1e3).round() as u64, "what a chunk takes longer than a block, on the bus"),
     };
-    let is_buffered = findings.write_buffer.as_ref().is_some_and(|buffer| buffer.present.value == Some(true));
-    let units = u64::from(channels) * u64::from(chips) * u64::from(dies);
-    let program_ns = match (&latencies.program.value, latencies.sustained_write) {
+    let program_ns = match (&latencies.program.value, latencies.program_most) {
         (Some(values), _) => source.found(latency(values), "program times".into()),
-        (None, Some(interval)) if is_buffered => {
-            let moved = f64::from(page_bytes) * transfer_ps_per_byte as f64 / 1e3;
-            let value = (interval * units as f64 - COMMAND_CYCLES - moved).max(0.0);
-            source
-                .assumed(PageLatency::Uniform(value as u64), "programs as long as what random writes sustain")
-        }
+        (None, Some(most)) => source
+            .assumed(PageLatency::Uniform(most as u64), "programs as long as they can be behind the buffer"),
         (None, _) => {
             let value = latencies.chunk_write.unwrap_or(10.0 * latencies.block_read);
             source.assumed(PageLatency::Uniform(value as u64), "program times")
@@ -275,7 +269,10 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
     if let Some(buffer) = findings.write_buffer.as_ref().filter(|buffer| buffer.present.value == Some(true)) {
         let bytes = match buffer.size.value {
             Some(size) => source.found(size.0, format!("a write buffer of {size}")),
-            None => source.assumed(BUFFER, "a write buffer of 16 MiB"),
+            None => match buffer.size_about {
+                Some(size) => source.assumed(size.0, &format!("a write buffer of about {size}")),
+                None => source.assumed(BUFFER, "a write buffer of 16 MiB"),
+            },
         };
         let pages = (bytes / page).clamp(1, 1 << 22) as u32;
         // What waits below a stripe is not written back: a stripe goes as a whole.

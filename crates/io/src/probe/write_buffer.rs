@@ -17,6 +17,8 @@ pub struct WriteBuffer {
     pub size: Finding<Bytes>,
     /// Share of it that stays full when the device is idle.
     pub kept: Finding<f64>,
+    /// What a profile takes for its size where that is not sure; nothing where no burst fills it.
+    pub size_about: Option<Bytes>,
 }
 
 /// Why there is nothing to say of a buffer.
@@ -30,8 +32,11 @@ pub(super) const LONG: [u64; 2] = [4, 16];
 pub(super) const LONG_WRITES: u64 = 1024;
 /// Bursts of a kind, at most: the first may run into something else, such as collection, that the others begin with.
 pub(super) const BURSTS: usize = 3;
-/// Share by which two bursts may differ that say the same, and that a size may be uncertain by.
+/// Share by which two bursts may differ that say the same.
 const AGREE: f64 = 0.15;
+
+/// Share of the writes up to the step that flash may have had by its later rate: it begins idle, and may be faster or slower at first.
+const DRAINED: f64 = 0.1;
 
 /// Looks for a write buffer with writes of `sectors` at random places; `alone` is the latency of such a read on an idle device, ns.
 ///
@@ -47,10 +52,11 @@ pub fn find(
     let depth = instrument.depth().min(64);
     let writes = (BURST / (sectors * SECTOR_BYTES)).clamp(WRITES[0], WRITES[1]).min(area.pieces(sectors));
     // All at once: slower than the link only when there is no room left.
-    let (room, bursts, first, places) = room(instrument, area, sectors, (writes, depth))?;
-    let curve = curve(&first, bytes);
+    let short = bursts(instrument, area, sectors, (writes, depth))?;
+    let (first, places) = (&short.first, &short.places);
+    let curve = curve(first, bytes);
     instrument.pause(Ns::from_millis(1000))?;
-    let Resident { resident, fastest, is_all } = resident(instrument, &places, sectors, alone)?;
+    let Resident { resident, fastest, is_all } = resident(instrument, places, sectors, alone)?;
     // Programs take longer than reads in all NAND flash: a write that takes no longer than a read was not programmed yet.
     let mut idle = Vec::new();
     for _ in 0..64 {
@@ -70,8 +76,9 @@ pub fn find(
     );
     let unseen = |present: Finding<bool>, reason: &str| WriteBuffer {
         present,
-        size: Finding::undetermined(bursts.clone(), reason),
+        size: Finding::undetermined(short.said.clone(), reason),
         kept: Finding::undetermined(of_last.clone(), reason),
+        size_about: None,
     };
     if is_slow && !is_resident {
         // However uneven a burst is: a write that takes as long as a program was programmed.
@@ -93,36 +100,39 @@ pub fn find(
         let reason = format!("all that was written is still in the buffer: at least {least}");
         return Ok((unseen(present, &reason), curve));
     }
-    let (room, bursts) = match room {
-        Some(room) => (Some(room), bursts),
-        None => long_writes(instrument, area, sectors, bursts)?,
-    };
-    let Some(room) = room else {
+    let Room { sure, about, said } = room(instrument, area, sectors, &short)?;
+    let whole = |room: f64| room + resident as f64;
+    let size_about = about.map(|room| Bytes((whole(room) * bytes) as u64));
+    let Some((room, confidence)) = sure else {
         let reason = "it never fills, or not twice alike: flash keeps up with what the link and the controller let through, or something else slows writes down";
         let found = WriteBuffer {
             present,
-            size: Finding::undetermined(bursts, reason),
+            size: Finding::undetermined(said, reason),
             kept: Finding::undetermined(of_last, "the size of the buffer is not known"),
+            size_about,
         };
         return Ok((found, curve));
     };
-    let size = room + resident as f64;
+    let size = whole(room);
     let reason = "writes that were taken before flash could have them, and those that stay";
     let found = WriteBuffer {
         present,
-        size: Finding::of(Bytes((size * bytes) as u64), SURE, format!("{bursts}; {of_last}"), reason),
+        size: Finding::of(Bytes((size * bytes) as u64), confidence, format!("{said}; {of_last}"), reason),
         kept: Finding::of(
             resident as f64 / size,
-            SURE,
+            confidence,
             format!("{of_last}, of room for {size:.0}"),
             "what is read from the buffer on an idle device, of its size",
         ),
+        size_about,
     };
     Ok((found, curve))
 }
 
 /// Confidence of a size that bursts agree on: what is seen once more may still be another store in front of the flash.
 const SURE: f64 = 0.9;
+/// The same where flash had a good part of them, and bursts of writes of different lengths agree.
+const LESS_SURE: f64 = 0.8;
 
 fn curve(ends: &[Ns], bytes: f64) -> Curve {
     let step = (ends.len() / 128).max(1);
@@ -181,19 +191,49 @@ fn resident(
     Ok(Resident { resident, fastest: median(&mut times), is_all: slow < 8 })
 }
 
-/// Bursts of `writes` at a depth until two in a row agree on how many more writes than flash could have meanwhile are taken on an idle device. Returns
-/// that, if any, in words, too, the completions of the first burst, and where the last wrote.
-fn room(
+/// Bursts of writes of one length.
+struct Bursts {
+    /// Where each stepped down.
+    knees: Vec<Option<Knee>>,
+    /// That in words.
+    said: String,
+    /// Completions of the first.
+    first: Vec<Ns>,
+    /// Where the last wrote.
+    places: Vec<Lsn>,
+}
+
+impl Bursts {
+    /// Writes taken beyond what flash could have, as two bursts in a row say that leave flash little of them.
+    fn alike(&self) -> Option<f64> {
+        self.knees.windows(2).find_map(|pair| {
+            let (one, other) = (pair[0]?, pair[1]?);
+            let few = |knee: Knee| knee.drained < DRAINED * knee.at as f64;
+            let [room, again] = [one, other].map(|knee| knee.at as f64 - knee.drained / 2.0);
+            (few(one) && few(other) && (room - again).abs() < AGREE * room.max(again))
+                .then_some((room + again) / 2.0)
+        })
+    }
+
+    /// The same where flash had more of them, by each burst.
+    fn ahead(&self) -> impl Iterator<Item = f64> {
+        self.knees.iter().flatten().map(|knee| knee.at as f64 - knee.drained)
+    }
+}
+
+/// Bursts of `writes` at a depth, until two in a row are alike.
+fn bursts(
     instrument: &mut Instrument<'_>,
     area: Area,
     sectors: u64,
     (writes, depth): (u64, u32),
-) -> Result<(Option<f64>, String, Vec<Ns>, Vec<Lsn>), ProbeError> {
-    let (mut said, mut first, mut places) = (Vec::new(), Vec::new(), Vec::new());
-    let mut before: Option<f64> = None;
+) -> Result<Bursts, ProbeError> {
+    let mut all = Bursts { knees: Vec::new(), said: String::new(), first: Vec::new(), places: Vec::new() };
+    let mut said = Vec::new();
     for _ in 0..BURSTS {
         instrument.pause(Ns::from_millis(1000))?;
-        places.clear();
+        all.places.clear();
+        let places = &mut all.places;
         let burst = instrument.keep(depth, Ns::MAX, |rng, number| {
             let start = area.random_piece(sectors, rng);
             (number < writes).then(|| {
@@ -202,43 +242,58 @@ fn room(
             })
         })?;
         let knee = knee(&burst.ends);
-        if first.is_empty() {
-            first = burst.ends;
+        if all.first.is_empty() {
+            all.first = burst.ends;
         }
         said.push(match knee {
-            Some(Knee { at, drained, .. }) => format!("{at} of which flash had up to {drained:.0}"),
-            None => "no step in their rate".to_owned(),
+            Some(Knee { at, drained }) => format!("{at} of which flash had {drained:.0}"),
+            None => "no step".to_owned(),
         });
-        let room = knee.map(|knee| knee.at as f64 - knee.drained / 2.0);
-        if let (Some(one), Some(other), Some(knee)) = (before, room, knee)
-            && (one - other).abs() < AGREE * one.max(other)
-            && knee.drained / 2.0 < AGREE * other
-        {
-            let said = format!("bursts of writes are taken at once up to {}", said.join(", "));
-            return Ok((Some((one + other) / 2.0), said, first, places));
+        all.knees.push(knee);
+        if all.alike().is_some() {
+            break;
         }
-        before = room;
     }
-    Ok((None, format!("bursts of writes are taken at once up to {}", said.join(", ")), first, places))
+    all.said = format!("bursts of writes step down after {}", said.join(", "));
+    Ok(all)
 }
 
-/// The same with writes of several chunks each, counted in chunks.
-fn long_writes(
+/// Room for writes, in chunks, on an idle device.
+struct Room {
+    /// And how sure that is.
+    sure: Option<(f64, f64)>,
+    /// What is most likely.
+    about: Option<f64>,
+    said: String,
+}
+
+/// How many chunks are taken beyond what flash could have meanwhile: by `short` writes of a chunk, or those of several.
+fn room(
     instrument: &mut Instrument<'_>,
     area: Area,
     sectors: u64,
-    mut said: String,
-) -> Result<(Option<f64>, String), ProbeError> {
+    short: &Bursts,
+) -> Result<Room, ProbeError> {
+    let mut said = short.said.clone();
+    if let Some(room) = short.alike() {
+        return Ok(Room { sure: Some((room, SURE)), about: Some(room), said });
+    }
+    let mut ahead: Vec<f64> = short.ahead().collect();
     let longest = instrument.target().info().longest.0 / SECTOR_BYTES / sectors;
     for chunks in LONG.into_iter().filter(|&chunks| chunks <= longest) {
         let writes = LONG_WRITES.min(area.pieces(chunks * sectors));
-        let (room, bursts, ..) = room(instrument, area, chunks * sectors, (writes, 2))?;
-        said = format!("{said}; with {chunks} chunks each: {bursts}");
-        if let Some(room) = room {
-            return Ok((Some(room * chunks as f64), said));
+        let long = bursts(instrument, area, chunks * sectors, (writes, 2))?;
+        said = format!("{said}; with {chunks} chunks each: {}", long.said);
+        if let Some(room) = long.alike() {
+            let room = room * chunks as f64;
+            return Ok(Room { sure: Some((room, SURE)), about: Some(room), said });
         }
+        ahead.extend(long.ahead().map(|room| room * chunks as f64));
     }
-    Ok((None, said))
+    let about = (!ahead.is_empty()).then(|| median(&mut ahead.clone()));
+    let do_agree = ahead.len() == (1 + LONG.len()) * BURSTS
+        && about.is_some_and(|about| ahead.iter().all(|room| (room - about).abs() < AGREE * about));
+    Ok(Room { sure: about.filter(|_| do_agree).map(|room| (room, LESS_SURE)), about, said })
 }
 
 /// Where writes begin to wait for flash.
@@ -263,8 +318,8 @@ fn knee(ends: &[Ns]) -> Option<Knee> {
         let interval = (end(4 * from) - end(from)) / (3 * from) as f64;
         let ahead = |writes: usize| writes as f64 - end(writes) / interval;
         let at = (1..=from).max_by(|&one, &other| ahead(one).total_cmp(&ahead(other)))?;
-        // A few ahead are those under way.
-        (ahead(at) > 0.25 * at as f64 && at >= 8).then_some(Knee { at, drained: end(at) / interval })
+        // A few ahead are those under way, or noise of the rate.
+        (ahead(at) > 0.05 * at as f64 + 4.0).then_some(Knee { at, drained: end(at) / interval })
     })
 }
 
