@@ -20,6 +20,8 @@ pub(super) struct Bus {
     pub transfer: Finding<f64>,
     /// Least and most that a byte takes on the bus, ns, by all that was measured.
     pub range: [f64; 2],
+    /// Whether units may read while they transfer: then a transfer may or may not hold them.
+    pub may_overlap: bool,
     /// Whether whole chunks are moved.
     pub whole_chunks: Finding<bool>,
     /// Whether units read their next page meanwhile.
@@ -71,7 +73,14 @@ pub(super) fn find(
         let (whole_chunks, cache_read) =
             (Finding::undetermined(String::new(), unknown), Finding::undetermined(String::new(), unknown));
         let link = Finding::undetermined(statistic, reason);
-        return Ok(Bus { transfer: nothing(), range: [0.0, idle.value], whole_chunks, cache_read, link });
+        return Ok(Bus {
+            transfer: nothing(),
+            range: [0.0, idle.value],
+            may_overlap: true,
+            whole_chunks,
+            cache_read,
+            link,
+        });
     };
     let statistic = said(idle, Some(held), most);
     if chunks.sectors == u64::from(instrument.block_sectors()) {
@@ -79,6 +88,7 @@ pub(super) fn find(
         return Ok(Bus {
             transfer: none(&statistic, reason),
             range: [0.0, unit_hold / bytes],
+            may_overlap: true,
             whole_chunks: none(&statistic, reason),
             cache_read: none(&statistic, reason),
             link: none(&statistic, reason),
@@ -97,6 +107,7 @@ pub(super) fn find(
         return Ok(Bus {
             transfer,
             range,
+            may_overlap: false,
             whole_chunks: Finding::of(true, sure, statistic.clone(), reason),
             cache_read: none(&statistic, "whole chunks are moved, so that no read is longer than another"),
             link: none(&statistic, "nothing beyond the bus is seen to take time for each byte"),
@@ -121,6 +132,7 @@ pub(super) fn find(
         return Ok(Bus {
             transfer,
             range: [held.value - 3.0 * held.error, held.value + 3.0 * held.error],
+            may_overlap: false,
             whole_chunks,
             cache_read: none(
                 &statistic,
@@ -143,6 +155,7 @@ pub(super) fn find(
         return Ok(Bus {
             transfer: none(&statistic, reason),
             range: [0.0, idle.value.max(unit_hold / bytes)],
+            may_overlap: true,
             whole_chunks: none(&statistic, reason),
             cache_read: none(&statistic, reason),
             link,
@@ -166,6 +179,7 @@ pub(super) fn find(
         return Ok(Bus {
             transfer,
             range: [range[0].max(held.value), range[1]],
+            may_overlap: true,
             whole_chunks: Finding::of(
                 false,
                 0.99,
@@ -218,7 +232,7 @@ pub(super) fn find(
     } else {
         (none(&statistic, registers), transfer, [0.0, idle.value.max(unit_hold / bytes)])
     };
-    Ok(Bus { transfer, range, whole_chunks, cache_read, link })
+    Ok(Bus { transfer, range, may_overlap: !is_filled, whole_chunks, cache_read, link })
 }
 
 fn none<T>(statistic: &str, reason: &str) -> Finding<T> {

@@ -187,7 +187,8 @@ fn coarse(
             return Ok(Finding::of(Bytes(chunk * block_bytes), 0.99, statistic, reason));
         }
     }
-    if twice > 1.25 * once && fast < 0.85 * twice {
+    // Where some positions differ, it may as well be several blocks.
+    if chunk.is_none() && twice > 1.25 * once && fast < 0.85 * twice {
         let reason = "blocks next to one another do not wait as two reads of one block do: a chunk is one block, or less";
         return Ok(Finding::of(Bytes(block_bytes), 0.9, statistic, reason));
     }

@@ -71,6 +71,10 @@ pub(super) fn turn(
             let error = 3.0 * waited.error();
             let [least, most] = [(costs - error).max(0.0), waited.mean() + error];
             let middle = (least + most) / 2.0;
+            if most < 0.0 {
+                let reason = "after a read it takes less than on an idle device: what was in the buffer is in the way there";
+                return Ok(Finding::undetermined(statistic, reason));
+            }
             if most <= command.unwrap_or(0.0).max(0.01 * read) * 1.1 {
                 let reason = "it waits no longer than a second read does";
                 Finding::of(Turn::Costs(0.0), 0.9, statistic, reason)

@@ -117,7 +117,7 @@ pub fn find(
     };
     let idle_slope = Slope::of(&longer, span);
     let held_slope = held.as_ref().map(|held| Slope::of(&held.longer, span));
-    let Bus { transfer, range, whole_chunks, cache_read, link } =
+    let Bus { transfer, range, may_overlap, whole_chunks, cache_read, link } =
         bus::find(instrument, chunks, domains, idle_slope, held_slope, unit_hold.value.unwrap_or(0.0))?;
     let bus = (range[0] + range[1]) / 2.0;
     let moved = if whole_chunks.value == Some(false) { bytes(block) } else { bytes(whole) };
@@ -141,7 +141,11 @@ pub fn find(
     // Mean array read of what the bus may take, least and most.
     let array = held.map(|held| {
         let array = held - COMMAND_CYCLES;
-        let transfers = if registers { [0.0; 2] } else { range.map(|bus| moved * bus) };
+        let transfers = match registers {
+            true => [0.0; 2],
+            false if may_overlap => [0.0, moved * range[1]],
+            false => range.map(|bus| moved * bus),
+        };
         [(array - transfers[1]).max(0.0), (array - transfers[0]).max(0.0)]
     });
     let read = match array {
@@ -154,7 +158,8 @@ pub fn find(
                 least / 1e3,
                 most / 1e3
             );
-            if most - middle < UNSURE * middle && middle > 0.0 {
+            // What is held for no longer than a transfer takes may be the bus, with the array at work behind registers.
+            if most - middle < UNSURE * middle && middle > moved * bus {
                 let values: Vec<f64> =
                     types.iter().map(|mean| (middle + mean - block_mean).max(0.0)).collect();
                 // Where a unit does not account for most of a read's latency, what takes turns there may be a bus.

@@ -77,7 +77,7 @@ pub fn find(
     );
     // A few slow ones (a unit that still works for the stream before) say nothing against it.
     let typical = median(&mut lates) / median(&mut firsts).max(1.0);
-    let is_there = late.mean() < 0.9 * alone && z > 6.0 || typical < 0.7;
+    let is_there = late.mean() < 0.9 * alone && z > 6.0 || typical < 0.7 && z > 3.0;
     let reason = if is_there {
         "reads in sequence become faster"
     } else {
