@@ -19,8 +19,8 @@ use std::fmt::Write as _;
 const PAGES_PER_BLOCK: u32 = 256;
 /// Share of spare space where nothing tells: what the difference between decimal and binary units gives away.
 const SPARE: f64 = 0.07;
-/// Size of a write buffer that never fills, bytes.
-const BUFFER: u64 = 16 << 20;
+/// Size of a write buffer that never fills, bytes: memory that a controller has of its own. A larger one would let bursts outrun the flash, and show.
+const BUFFER: u64 = 1 << 20;
 
 /// One level of striping: its letter in the names of allocation orders, and how many there are.
 type Level = (char, u64);
@@ -271,7 +271,7 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
             Some(size) => source.found(size.0, format!("a write buffer of {size}")),
             None => match buffer.size_about {
                 Some(size) => source.assumed(size.0, &format!("a write buffer of about {size}")),
-                None => source.assumed(BUFFER, "a write buffer of 16 MiB"),
+                None => source.assumed(BUFFER, "a write buffer of 1 MiB"),
             },
         };
         let pages = (bytes / page).clamp(1, 1 << 22) as u32;
