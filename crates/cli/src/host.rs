@@ -5,8 +5,8 @@ use crate::axes::AXES;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use planewise_io::drivers::{HostOptions, Units};
-use planewise_sim::RunConfig;
 use planewise_sim::host::CommandQueue;
+use planewise_sim::{Condition, RunConfig};
 use std::collections::BTreeMap;
 
 /// Options of the host: all others are of a device that is simulated.
@@ -44,14 +44,14 @@ pub fn hosts(
     for (axis, values) in AXES.iter().zip(given) {
         if let Some(value) = values.first().filter(|_| !OF_THE_HOST.contains(&axis.name)) {
             return Err(Failure::usage(format!(
-                "--{}: found '{value}'; allowed: only with a simulated target, this one has its own",
+                "--{}: found '{value}'; allowed: with one simulated device (sim:PROFILE) and a workload; this target is seen from outside (what is simulated is changed behind its name: PROFILE:KEY=VALUE)",
                 axis.option(true)
             )));
         }
     }
     if common.check {
         return Err(Failure::usage(
-            "--check: found with a real target; allowed: with a simulated one, whose inside can be seen",
+            "--check: found; allowed: with sim:PROFILE, whose inside can be seen; this target is seen from outside",
         ));
     }
     let mut plan = Plan::new(given, true, STAND_IN, common)?;
@@ -75,6 +75,22 @@ pub fn hosts(
         plan.options.insert("command-queue".to_owned(), format!("ncq:{room}"));
     }
     Ok(Hosts { hosts, names: plan.names, options: plan.options })
+}
+
+/// Takes the one condition out of what is given.
+///
+/// # Errors
+/// There are several, or it is none.
+pub fn condition(given: &mut [Vec<String>]) -> Result<Condition, Failure> {
+    let place = AXES.iter().position(|axis| axis.name == "condition").expect("an axis");
+    match std::mem::take(&mut given[place]).as_slice() {
+        [] => Ok(Condition::Filled),
+        [text] => Ok(text.parse()?),
+        several => Err(Failure::usage(format!(
+            "--condition: found {} values; allowed: one with a target that is seen from outside",
+            several.len()
+        ))),
+    }
 }
 
 fn depth(config: &RunConfig) -> Result<u32, Failure> {

@@ -24,6 +24,7 @@ use failure::Failure;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
@@ -60,12 +61,18 @@ fn main() -> ExitCode {
     }
 }
 
+/// Signals this close together are one: `timeout` sends its own to the process and again to the group that it is in.
+const ONE_SIGNAL: Duration = Duration::from_millis(200);
+
 /// The flag that the first Ctrl-C sets; the second ends the process at once.
 fn stop_on_signal() -> Result<Arc<AtomicBool>, ctrlc::Error> {
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
+    let mut first: Option<Instant> = None;
     ctrlc::set_handler(move || {
-        if flag.swap(true, Ordering::SeqCst) {
+        flag.store(true, Ordering::SeqCst);
+        if first.get_or_insert_with(Instant::now).elapsed() > ONE_SIGNAL {
+            eprintln!("error: interrupted twice: ended at once, without what was under way");
             std::process::exit(failure::Kind::Interrupted as i32);
         }
     })?;

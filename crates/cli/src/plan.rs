@@ -203,6 +203,11 @@ fn unchanged(name: &str) -> Result<Profile, Failure> {
         Ok(profile) => return Ok(profile),
         Err(unknown) => unknown,
     };
+    if name.starts_with(crate::target::ARRAY) {
+        return Err(Failure::usage(format!(
+            "{name}: found an array in the place of a device; allowed: a profile, or the array as the target of bench, replay or probe"
+        )));
+    }
     let looks_like_a_file = Path::new(name).exists() || name.contains('/') || name.ends_with(".toml");
     if !looks_like_a_file {
         return Err(Failure::usage(format!("{unknown}, or a TOML file")));

@@ -1,14 +1,14 @@
-//! From the name of a target to the open target: `sim:PROFILE`, or the path of a block device or a file.
+//! From the name of a target to the open target: `sim:PROFILE`, `raid0:MEMBERSxCHUNK:PROFILE`, or the path of a block device or a file.
 
 use crate::arguments::DriveArguments;
 use crate::failure::{Failure, Kind};
 use crate::plan;
 use planewise_io::plan::WritePlan;
 use planewise_io::target::SimTarget;
+use planewise_io::target::raid0::{Layout, Raid0Target};
 use planewise_io::target::real::{self, RealOptions};
 use planewise_io::{Target, TargetError};
-use planewise_model::Bytes;
-use planewise_model::names;
+use planewise_model::{Bytes, Profile, names};
 use planewise_sim::Condition;
 use std::path::Path;
 
@@ -39,24 +39,81 @@ pub struct Wanted {
     pub seed: u64,
 }
 
-/// The profile that a target names: none for a real one.
+/// What a name says of a simulated target.
+pub struct Simulated {
+    /// The device, or each of an array.
+    pub profile: Profile,
+    /// How an array is laid over its members; none for a single device.
+    pub layout: Option<Layout>,
+}
+
+impl Simulated {
+    /// Bytes that can be addressed.
+    ///
+    /// # Errors
+    /// An array's chunk is larger than a member.
+    pub fn capacity(&self, name: &str) -> Result<Bytes, Failure> {
+        let of_member = self.profile.user_capacity();
+        let capacity = self.layout.map_or(Ok(of_member), |layout| layout.capacity(of_member));
+        capacity.map_err(|problem| Failure::usage(format!("{name}: {problem}")))
+    }
+
+    /// What results say of the device: its profile as TOML, and what an array is made of as a comment.
+    pub fn described(&self, name: &str) -> String {
+        let array = self.layout.map_or(String::new(), |layout| {
+            format!("# {name}: a RAID-0 of {}, chunks of {}; each is:\n", layout.members(), layout.chunk())
+        });
+        array + &self.profile.to_toml()
+    }
+}
+
+/// What a simulated target is: none for a real one.
 ///
 /// # Errors
-/// A word that is neither: no `sim:` before it, and nothing at such a path.
-pub fn simulated(name: &str) -> Result<Option<&str>, Failure> {
+/// A word that is neither: nothing of the kind before it, and nothing at such a path; a profile or a layout that is wrong.
+pub fn simulated(name: &str) -> Result<Option<Simulated>, Failure> {
     if let Some(profile) = name.strip_prefix("sim:").filter(|profile| !profile.is_empty()) {
-        return Ok(Some(profile));
+        return Ok(Some(Simulated { profile: plan::profile(profile)?, layout: None }));
+    }
+    if let Some(array) = name.strip_prefix(ARRAY) {
+        let (layout, profile) =
+            array.split_once(':').filter(|(_, profile)| !profile.is_empty()).ok_or_else(|| {
+                Failure::usage(format!(
+                    "--target: found '{name}'; allowed: {ARRAY_FORM}, such as raid0:4x32k:ssd-s"
+                ))
+            })?;
+        let layout: Layout =
+            layout.parse().map_err(|problem| Failure::usage(format!("{name}: {problem}")))?;
+        let array = Simulated { profile: plan::profile(profile)?, layout: Some(layout) };
+        array.capacity(name)?;
+        return Ok(Some(array));
     }
     if name.contains('/') || Path::new(name).exists() {
         return Ok(None);
     }
-    let known = planewise_model::profile::EMBEDDED.iter().map(|(known, _)| *known);
-    let hint = names::nearest(name.trim_start_matches("sim:").split(':').next().unwrap_or_default(), known)
-        .map(|nearest| format!(" (did you mean 'sim:{nearest}'?)"))
-        .unwrap_or_default();
+    let hint = meant(name).map(|name| format!(" (did you mean '{name}'?)")).unwrap_or_default();
+    let problem = match name {
+        "" => "found an empty name of a target".to_owned(),
+        "sim:" => "found sim: without a profile".to_owned(),
+        name => format!("{name}: there is no such device or file{hint}"),
+    };
     Err(Failure::usage(format!(
-        "{name}: there is no such device or file{hint}; allowed: sim:PROFILE, such as sim:ssd-s (see `planewise device list`), or the path of a block device or a file"
+        "{problem}; allowed: sim:PROFILE, such as sim:ssd-s (see `planewise device list`), {ARRAY_FORM}, or the path of a block device or a file"
     )))
+}
+
+/// What begins the name of an array.
+pub const ARRAY: &str = "raid0:";
+const ARRAY_FORM: &str = "raid0:MEMBERSxCHUNK:PROFILE";
+
+/// The target that was likely meant.
+fn meant(name: &str) -> Option<String> {
+    let (word, rest) = name.split_once(':').unwrap_or((name, ""));
+    if let Some(kind) = names::nearest(word, ["sim", "raid0"]).filter(|_| !rest.is_empty()) {
+        return Some(format!("{kind}:{rest}"));
+    }
+    let known = planewise_model::profile::EMBEDDED.iter().map(|(known, _)| *known);
+    names::nearest(word, known).map(|nearest| format!("sim:{nearest}"))
 }
 
 /// Opens a target. What a user should know of a real one goes to standard error unless `quiet`. Only the calling thread may use it.
@@ -70,10 +127,12 @@ pub fn open(
     quiet: bool,
 ) -> Result<Box<dyn Target>, Failure> {
     let Wanted { writes, depth, longest, condition, seed } = wanted;
-    if let Some(profile) = simulated(name)? {
+    if let Some(Simulated { profile, layout }) = simulated(name)? {
         arguments.check_simulated(name)?;
-        let profile = plan::profile(profile)?;
-        return Ok(Box::new(SimTarget::new(&profile, condition, depth, seed)?));
+        return Ok(match layout {
+            Some(layout) => Box::new(Raid0Target::new(name, layout, &profile, condition, depth, seed)?),
+            None => Box::new(SimTarget::new(&profile, condition, depth, seed)?),
+        });
     }
     let options = RealOptions {
         writes,

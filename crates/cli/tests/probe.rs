@@ -125,7 +125,7 @@ fn what_cannot_be_probed_is_refused_by_option_and_leaves_nothing() {
     std::fs::create_dir(place.path().join("folder")).unwrap();
     let before = place.everything();
     for (arguments, words) in [
-        ("probe", &["TARGET"][..]),
+        ("probe", &["sim:PROFILE|PATH"][..]),
         ("probe sim:ssd-x", &["ssd-x", "did you mean"]),
         (
             "probe ssd-s",

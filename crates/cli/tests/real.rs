@@ -124,7 +124,7 @@ fn what_is_no_target_and_what_a_real_one_has_no_use_for_is_refused() {
         (".", &["found a directory"]),
         ("/dev/null", &["found a character device"]),
         ("./absent", &["there is no such device or file"]),
-        ("sim:", &["--target: found 'sim:'"]),
+        ("sim:", &["found sim: without a profile"]),
         ("ssd-s", &["did you mean 'sim:ssd-s'?"]),
     ] {
         place.fails(2, &format!("bench --target {target} {read}"), words);

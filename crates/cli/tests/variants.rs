@@ -1,4 +1,4 @@
-//! Devices with changes of their keys behind their names, wherever a device is named.
+//! Devices with changes of their keys behind their names, and arrays of devices, wherever a device is named.
 
 mod support;
 
@@ -81,5 +81,99 @@ fn what_cannot_be_changed_is_one_line_and_leaves_nothing() {
         }
     }
     place.fails(2, "replay pgbench ssd-s:write_buffer=none", &["did you mean 'sim:ssd-s'"]);
+    assert_eq!(place.everything(), Vec::<String>::new());
+}
+
+#[test]
+fn the_job_files_of_applications_fit_the_devices_they_are_for() {
+    let place = Place::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../workloads/jobs");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert_eq!(files.len(), 4, "{files:?}");
+    for file in files {
+        let said = place.ok(&format!("workload check {} --target sim:ssd-s", file.display()));
+        assert!(said.out.contains("a valid workload"), "{}", said.out);
+    }
+}
+
+#[test]
+fn an_array_is_a_target_of_every_command_that_measures_from_outside() {
+    let place = Place::new();
+    let job = "--rw randread --bs 64k --iodepth 8 --number_ios 400 --size 256m --quiet --json";
+    let bench = |target: &str| results(&place, &format!("bench --target {target} {job}"));
+    let (one, four) = (bench("raid0:1x32k:ssd-s"), bench("raid0:4x32k:ssd-s:read_ahead=none"));
+    assert_eq!(four.runs[0].labels.device, "raid0:4x32k:ssd-s:read_ahead=none");
+    assert_eq!(four.runs[0].target.as_ref().unwrap().kind, "simulated device");
+    let rate = |results: &Results| results.runs[0].metrics.read.bandwidth_bytes_per_s;
+    assert!(rate(&four) > 2.0 * rate(&one), "{} and {}", rate(&four), rate(&one));
+    assert!(four.setup.device_profile.starts_with("# raid0:4x32k:ssd-s:read_ahead=none: a RAID-0 of 4"));
+    let again = bench("raid0:4x32k:ssd-s:read_ahead=none");
+    assert_eq!((again.runs, again.setup), (four.runs, four.setup));
+    let conditions = results(&place, &format!("bench --target raid0:2x4k:ssd-s --condition fresh {job}"));
+    assert_eq!(
+        (conditions.runs[0].labels.condition.as_str(), conditions.setup.options["condition"].as_str()),
+        ("fresh", "fresh")
+    );
+    let replay = |target: &str| {
+        results(&place, &format!("replay piq-hm_0 {target} --requests 500 --wrap --quiet --json"))
+            .runs
+            .remove(0)
+    };
+    assert_eq!(replay("raid0:1x4k:piq-128g").metrics, replay("sim:piq-128g").metrics);
+    let experiment =
+        "bench --experiment grid --set area=16m;time=10ms;pause=1ms;sizes=4k;depths=1,8;patterns=randread";
+    let grid = results(&place, &format!("{experiment} --target raid0:2x64k:ssd-s --quiet --json"));
+    assert_eq!(grid.runs.len(), 2);
+    let probe = "probe raid0:2x64k:piq-128g --quick --area 64m --quiet --json";
+    let found: serde_json::Value = serde_json::from_str(&place.ok(probe).out).unwrap();
+    assert_eq!(found["findings"]["subject"]["target"], "raid0:2x64k:piq-128g");
+    let mut directories: Vec<_> = std::fs::read_dir(place.path().join("planewise-out"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    directories.sort();
+    assert_eq!(directories.len(), 7, "{directories:?}");
+    assert!(
+        directories.iter().any(|name| name.contains("raid0_4x32k_ssd-s_read_ahead_none")),
+        "{directories:?}"
+    );
+}
+
+#[test]
+fn an_array_that_cannot_be_is_one_line_and_leaves_nothing() {
+    let place = Place::new();
+    for (target, words) in [
+        ("raid0:0x4k:ssd-s", &["raid0:0x4k:ssd-s: found 0 members", "1 to 8"][..]),
+        ("raid0:9x4k:ssd-s", &["found 9 members", "1 to 8"]),
+        ("raid0:4x0:ssd-s", &["a chunk of 0 bytes", "512"]),
+        ("raid0:4x1000:ssd-s", &["1000 bytes", "512"]),
+        ("raid0:4x1t:ssd-s", &["a chunk of", "what a member holds"]),
+        ("raid0:4:ssd-s", &["'4'", "MEMBERSxCHUNK", "4x32k"]),
+        ("raid0:4x32k", &["raid0:MEMBERSxCHUNK:PROFILE"]),
+        ("raid0:4x32k:", &["raid0:MEMBERSxCHUNK:PROFILE"]),
+        ("raid0:4x32k:sds-s", &["unknown device profile 'sds-s'", "did you mean 'ssd-s'"]),
+        ("raid0:4x32k:ssd-s:links=none", &["did you mean 'link'"]),
+        ("raid:4x32k:ssd-s", &["did you mean 'raid0:4x32k:ssd-s'"]),
+    ] {
+        for command in [
+            "bench --rw read --number_ios 1 --target ",
+            "bench --experiment grid --target ",
+            "replay pgbench ",
+            "probe ",
+        ] {
+            place.fails(2, &format!("{command}{target}"), words);
+        }
+    }
+    place.fails(2, "run --device raid0:4x32k:ssd-s", &["an array in the place of a device", "bench"]);
+    let bench = "bench --rw read --number_ios 1 --target raid0:4x32k:ssd-s";
+    for (option, words) in [
+        ("--gc idle_chip", &["--gc", "seen from outside", "PROFILE:KEY=VALUE"][..]),
+        ("--check", &["--check", "seen from outside"]),
+        ("--condition fresh,filled", &["--condition", "2 values", "one"]),
+        ("--condition worn", &["condition", "worn"]),
+    ] {
+        place.fails(2, &format!("{bench} {option}"), words);
+    }
     assert_eq!(place.everything(), Vec::<String>::new());
 }

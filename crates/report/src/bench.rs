@@ -23,7 +23,10 @@ pub fn bench(results: &Results, style: Style) -> String {
         out += &table::table_lines(&matrix(results, &sweep, &THROUGHPUT), style).text;
         out += &format!("\n{}\n", paint("latency of all requests, mean", Tone::Strong, style));
         out += &table::table_lines(&matrix(results, &sweep, &LATENCY), style).text;
-        out += &by_job(results, style);
+        // Of several schemes the matrix compares what all jobs get done; of one, jobs are all that is left to tell.
+        if sweep.columns.len() == 1 {
+            out += &by_job(results, style);
+        }
         let notes = apart_note(results, style) + &table::notes(results, style);
         if notes.is_empty() { out } else { out + "\n" + &notes }
     } else {
@@ -217,6 +220,10 @@ mod tests {
         let text = bench(&one, Style::default());
         let heading = text.lines().find(|line| line.contains("threads")).unwrap();
         assert_eq!(heading.split_whitespace().collect::<Vec<_>>(), ["threads", "noop"]);
+        assert!(text.contains("throughput, transactions/s\n") && text.contains("page cleaner"), "{text}");
+        one.runs.iter_mut().for_each(|run| run.closed_loop.as_mut().unwrap().operations = None);
+        let text = bench(&one, Style::default());
+        assert!(text.contains("throughput, MB/s, the jobs of a run together\n"), "{text}");
         let mut results = samples::sweep();
         results.runs.truncate(2);
         results.runs.iter_mut().for_each(|run| run.labels.workload.clear());

@@ -55,6 +55,7 @@ pub fn html(results: &Results) -> String {
         format_version => results.format,
         seeds => seeds(results),
         baseline => names::baseline_name(results),
+        compared => names::is_compared(results),
         command => reproduce::command(results),
     })
     .expect("the template takes any results: it is rendered for all samples in the tests")

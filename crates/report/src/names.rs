@@ -134,6 +134,11 @@ pub fn baseline_name(results: &Results) -> Option<String> {
     })
 }
 
+/// Whether any run's ratios refer to another run: in a sweep of the workload under one scheme, none does.
+pub fn is_compared(results: &Results) -> bool {
+    results.runs.iter().any(|run| baseline_of(results, run).is_some_and(|base| !std::ptr::eq(base, run)))
+}
+
 /// The run that a run's ratios refer to: the baseline, or in a sweep of the workload the baseline's scheme under the same workload.
 pub fn baseline_of<'a>(results: &'a Results, run: &RunResult) -> Option<&'a RunResult> {
     let baseline = results.runs.get(results.baseline)?;

@@ -102,10 +102,14 @@ pub fn unit(results: &Results) -> String {
     operations.map_or("MB/s".to_owned(), |operations| format!("{}/s", operations.what))
 }
 
-/// What to say of throughput where runs have several jobs: it is their sum.
+/// What to say of throughput in bytes where runs have several jobs: it is their sum.
 pub fn together(results: &Results) -> &'static str {
     let jobs = |run: &RunResult| run.closed_loop.as_ref().map_or(0, |closed| closed.jobs.len());
-    if results.runs.iter().any(|run| jobs(run) > 1) { ", the jobs of a run together" } else { "" }
+    if unit(results) == "MB/s" && results.runs.iter().any(|run| jobs(run) > 1) {
+        ", the jobs of a run together"
+    } else {
+        ""
+    }
 }
 
 /// The throughput of a run in that unit.

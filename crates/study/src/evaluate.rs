@@ -166,6 +166,9 @@ fn collect_paths<'a>(expression: &'a Expression, paths: &mut Vec<&'a str>) {
     }
 }
 
+/// A name, and numbers by the values of a label.
+type Line = (String, Vec<(String, f64)>);
+
 struct Context<'a> {
     study: &'a Study,
     scope: &'a Scope<'a>,
@@ -317,7 +320,7 @@ impl Context<'_> {
         series: Option<&str>,
         value: Option<&str>,
         values: &[NamedFormula],
-    ) -> Result<Vec<(String, Vec<(String, f64)>)>, String> {
+    ) -> Result<Vec<Line>, String> {
         let along = |vector: &Vector, group: &[&(Vec<String>, f64)]| -> Result<Vec<(String, f64)>, String> {
             let place = vector.place(x)?;
             Ok(group.iter().map(|(key, value)| (key[place].clone(), *value)).collect())

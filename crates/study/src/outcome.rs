@@ -214,7 +214,7 @@ pub enum FigureKind {
 pub struct Axis {
     /// What it shows, with its unit: `queue depth`, `MB/s`, `latency over NOOP`.
     pub label: String,
-    /// Whether it is logarithmic; only for numbers.
+    /// Whether it is logarithmic; only for numbers. The shares of a distribution are stretched towards the tail then.
     pub log: bool,
     /// Names of the places when it has places and no numbers: points then have the place's index as their coordinate.
     pub places: Option<Vec<String>>,

@@ -21,7 +21,7 @@ impl RecordSet {
     /// The runs of commands that differ in the values of `variables`; each gave the JSON that it prints. Labels are the variables, and
     /// what differs between the runs of one command.
     pub fn new(variables: &[String], commands: Vec<(Vec<String>, Value)>) -> RecordSet {
-        let mut parsed: Vec<(Vec<String>, Vec<(Labels, Value)>)> = Vec::with_capacity(commands.len());
+        let mut parsed: Vec<Command> = Vec::with_capacity(commands.len());
         for (values, output) in commands {
             let runs = match output {
                 Value::Object(mut object) if object.contains_key("runs") => match object.remove("runs") {
@@ -104,6 +104,9 @@ fn resolve<'a>(from: Option<&'a Value>, path: &str) -> Option<&'a Value> {
 }
 
 type Labels = Vec<(String, String)>;
+
+/// The values of the variables of a command, and its runs.
+type Command = (Vec<String>, Vec<(Labels, Value)>);
 
 fn value_of<'a>(labels: &'a Labels, name: &str) -> Option<&'a String> {
     labels.iter().find(|(own, _)| own == name).map(|(_, value)| value)

@@ -105,20 +105,24 @@ impl Study {
         let variables = self.variables(size);
         let described = |(set, entry): (usize, &crate::file::RunsEntry)| {
             let axes = cells::axes(entry, &variables).unwrap_or_default();
-            let values = |axis: &String| match &variables[axis] {
-                Variable::List(items) => {
-                    items.iter().filter_map(|item| cells::name_of(item).ok()).collect::<Vec<_>>().join(", ")
-                }
+            let values = |axis: &String, between: &str| match &variables[axis] {
+                Variable::List(items) => items
+                    .iter()
+                    .filter_map(|item| cells::name_of(item).ok())
+                    .collect::<Vec<_>>()
+                    .join(between),
                 Variable::One(one) => one.text(),
             };
-            let over = axes.iter().map(|axis| (axis.clone(), values(axis))).collect();
+            let over = axes.iter().map(|axis| (axis.clone(), values(axis, ", "))).collect();
             let count = cells.iter().filter(|cell| cell.set == set).count();
             // What does not vary is filled in, so that the line can be copied.
             let mut command = entry.command.split_whitespace().collect::<Vec<_>>().join(" ");
             for (name, variable) in &variables {
                 match variable {
                     Variable::One(one) => command = command.replace(&format!("{{{name}}}"), &one.text()),
-                    Variable::List(_) => command = command.replace(&format!("{{*{name}}}"), &values(name)),
+                    Variable::List(_) => {
+                        command = command.replace(&format!("{{*{name}}}"), &values(name, ","))
+                    }
                 }
             }
             if let Some(family) = &entry.volumes {

@@ -30,6 +30,16 @@ impl Definition {
         }
     }
 
+    /// Names of all workloads in the program: application models, then job files.
+    pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+        models::EMBEDDED.iter().chain(jobs::EMBEDDED).map(|(name, _)| *name)
+    }
+
+    /// The text of a workload in the program.
+    pub fn embedded_text(name: &str) -> Option<&'static str> {
+        models::EMBEDDED.iter().chain(jobs::EMBEDDED).find(|(own, _)| *own == name).map(|(_, text)| *text)
+    }
+
     /// Gives an option of all jobs another value.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub struct BenchArguments {
     #[arg(long, value_name = "NAME|FILE", conflicts_with = "file", help_heading = "Workload")]
     pub workload: Option<String>,
     /// What to run on: sim:PROFILE, with a profile by name (see `planewise device list`) or TOML file, behind it changes of its keys
-    /// (sim:ssd-s:write_buffer=none,geometry.channels=8); or a block device or a file, which must be given again with --destroy-data when the workload writes
+    /// (sim:ssd-s:write_buffer=none,geometry.channels=8); raid0:MEMBERSxCHUNK:PROFILE, an array of them (raid0:4x32k:ssd-s); or a block device or a file, which must be given again with --destroy-data when the workload writes
     #[arg(long, value_name = "sim:PROFILE|PATH", help_heading = "Device")]
     pub target: Option<String>,
     /// How to use a real target.

@@ -7,7 +7,8 @@ use planewise_io::target::real::{Engine, Processor};
 /// What a command measures.
 #[derive(Clone, Debug, Args)]
 pub struct PlaceArgument {
-    /// What to measure: sim:PROFILE (see `planewise device list`, or a TOML file), or the path of a block device or a file
+    /// What to measure: sim:PROFILE (see `planewise device list`, or a TOML file; behind it changes of its keys, as in
+    /// sim:ssd-s:geometry.channels=8), raid0:MEMBERSxCHUNK:PROFILE, an array of them, or the path of a block device or a file
     #[arg(value_name = "sim:PROFILE|PATH")]
     pub target: String,
 }

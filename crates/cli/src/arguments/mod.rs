@@ -102,7 +102,7 @@ pub enum DeviceCommand {
 /// `planewise workload …`
 #[derive(Debug, Subcommand)]
 pub enum WorkloadCommand {
-    /// List the application models that ship with the program
+    /// List the application models and job files that ship with the program
     List,
     /// Print a model's parameters as TOML, with where they come from
     Show {

@@ -29,12 +29,14 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
     for (_, key, value) in &given {
         workload.definition.set(key, value)?;
     }
-    if let Some(name) = &arguments.target
-        && target::simulated(name)?.is_none()
-    {
-        let definition = workload.definition.clone();
-        let vary = |device_bytes| variations(&arguments.vary, &given, &definition, device_bytes);
-        return bench_real::execute(arguments, name, workload, vary, stop);
+    if let Some(name) = &arguments.target {
+        let simulated = target::simulated(name)?;
+        // The simulator itself runs a single device, and sees its inside.
+        if simulated.as_ref().is_none_or(|simulated| simulated.layout.is_some()) {
+            let definition = workload.definition.clone();
+            let vary = |device_bytes| variations(&arguments.vary, &given, &definition, device_bytes);
+            return bench_real::execute(arguments, name, simulated, workload, vary, stop);
+        }
     }
     let device = device(arguments, &workload.definition)?;
     arguments.drive.check_simulated(&format!("sim:{device}"))?;
@@ -88,11 +90,15 @@ fn find(arguments: &BenchArguments) -> Result<Found, Failure> {
         let definition = Definition::Model(Model::embedded(text)?);
         return Ok(Found { name: text.clone(), source: "embedded".to_owned(), definition });
     }
+    if let Some(content) = Definition::embedded_text(text) {
+        let definition = Definition::parse(content, text)?;
+        return Ok(Found { name: text.clone(), source: "embedded".to_owned(), definition });
+    }
     let looks_like_a_file = Path::new(text).exists() || text.contains(['/', '.']);
     if !looks_like_a_file {
         return Err(Failure::usage(format!(
             "{}, or a file of jobs or of a model",
-            names::unknown("workload", text, EMBEDDED.iter().map(|(name, _)| *name))
+            names::unknown("workload", text, Definition::names())
         )));
     }
     let content = super::workload::read(Path::new(text))?;

@@ -1,4 +1,5 @@
-//! `planewise bench` on a block device or a file: the same workloads, in the time of a clock.
+//! `planewise bench` on what is seen from outside: the same workloads on a block device or a file, in the time of a clock, or on an array
+//! of simulated devices, in that of the model.
 
 use super::bench::{self, Found, Variation};
 use super::measured::{Claimed, Of, failed, one_by_one};
@@ -8,7 +9,7 @@ use crate::host::{self, Hosts};
 use crate::progress::Progress;
 use crate::record::{Recorder, path_of_run};
 use crate::request_log::{self, RequestLog};
-use crate::target::{self, Wanted};
+use crate::target::{self, Simulated, Wanted};
 use planewise_io::drivers::closed_loop::{self, LoopOptions};
 use planewise_io::drivers::{HostOptions, Outcome};
 use planewise_io::plan::WritePlan;
@@ -49,19 +50,33 @@ pub fn described(drive: &Drive) -> String {
 pub fn execute(
     arguments: &BenchArguments,
     name: &str,
+    simulated: Option<Simulated>,
     workload: Found,
     variations: impl Fn(u64) -> Result<Vec<Variation>, Failure>,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let common = &arguments.common;
-    let drive = look_at(name)?;
-    let variations = variations(drive.capacity.0)?;
-    let needs = variations
-        .iter()
-        .map(|(_, definition)| definition.needs(drive.capacity.0))
-        .collect::<Result<Vec<_>, _>>()?;
+    let (capacity, device_profile) = match &simulated {
+        Some(array) => (array.capacity(name)?.0, array.described(name)),
+        None => {
+            let drive = look_at(name)?;
+            (drive.capacity.0, described(&drive))
+        }
+    };
+    let variations = variations(capacity)?;
+    let needs =
+        variations.iter().map(|(_, definition)| definition.needs(capacity)).collect::<Result<Vec<_>, _>>()?;
     let in_flight = needs.iter().map(|needs| needs.in_flight).try_fold(0, |most, one| Some(one?.max(most)));
-    let Hosts { hosts, names, mut options } = host::hosts(&arguments.axes.0, common, in_flight)?;
+    let mut given = arguments.axes.0.clone();
+    let condition = simulated.is_some().then(|| host::condition(&mut given)).transpose()?;
+    let Hosts { mut hosts, names, mut options } = host::hosts(&given, common, in_flight)?;
+    let condition_text = condition.map_or("as found".to_owned(), |condition| condition.to_string());
+    for (host, _) in &mut hosts {
+        host.condition.clone_from(&condition_text);
+    }
+    if condition.is_some() {
+        options.insert("condition".to_owned(), condition_text.clone());
+    }
     if common.jobs.is_some_and(|jobs| jobs.get() > 1) {
         return Err(Failure::usage(
             "--jobs: found more than 1; allowed: 1, since runs on one target disturb each other",
@@ -76,8 +91,8 @@ pub fn execute(
             format: "workload".to_owned(),
             hash: blake3::hash(text.as_bytes()).to_hex().to_string(),
         },
-        device_profile: described(&drive),
-        condition: "as found".to_owned(),
+        device_profile,
+        condition: condition_text,
         options,
         random_generator: planewise_model::rng::GENERATOR_NAME.to_owned(),
     };
@@ -103,10 +118,11 @@ pub fn execute(
         writes: needs.iter().any(|needs| needs.writes_to.is_some()),
         count: runs.len(),
         largest,
+        condition: condition.unwrap_or(Condition::Filled),
         quiet: Cell::new(common.output.quiet),
     };
     // Whatever speaks against the target is said before a directory is made for its results.
-    let info = bench.open(hosts[0].1)?.info().clone();
+    let info = bench.open(&hosts[0].0, hosts[0].1)?.info().clone();
     let claimed = Claimed::new("bench", setup, &common.output)?;
     bench.announce(&needs, hosts.len(), &info);
     let mut notes = workload.definition.notes();
@@ -140,18 +156,20 @@ struct Bench<'a> {
     count: usize,
     /// Bytes of the largest request, where that is known.
     largest: Option<u32>,
+    /// What a simulated target went through before.
+    condition: Condition,
     /// What there is to know of the target is said once.
     quiet: Cell<bool>,
 }
 
 impl Bench<'_> {
-    fn open(&self, depth: u32) -> Result<Box<dyn Target>, Failure> {
+    fn open(&self, host: &HostOptions, depth: u32) -> Result<Box<dyn Target>, Failure> {
         let wanted = Wanted {
             writes: self.writes,
             depth,
             longest: target::longest(self.largest, depth),
-            condition: Condition::Filled,
-            seed: 0,
+            condition: self.condition,
+            seed: host.seed,
         };
         target::open(self.target, &self.arguments.drive, wanted, self.quiet.replace(true))
     }
@@ -188,7 +206,7 @@ impl Bench<'_> {
         stop: &AtomicBool,
     ) -> Result<(RunResult, Option<Failure>), Failure> {
         let common = &self.arguments.common;
-        let mut target = self.open(planned.depth)?;
+        let mut target = self.open(planned.host, planned.depth)?;
         let capacity = target.info().capacity.0;
         let mut built = planned.definition.build(capacity, planned.host.seed)?;
         let log = common.request_log.then(|| RequestLog::create(directory, index)).transpose()?;

@@ -3,10 +3,8 @@
 use super::bench_real::{described, look_at};
 use super::measured::{Claimed, Of, failed};
 use crate::arguments::BenchArguments;
-use crate::axes::AXES;
 use crate::failure::Failure;
 use crate::host;
-use crate::plan;
 use crate::target::{self, Wanted};
 use planewise_io::experiments::{self, Experiment, Measurement, Options, Step};
 use planewise_io::plan::WritePlan;
@@ -33,16 +31,16 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
         Failure::usage("--target: not given; allowed: sim:PROFILE, or the path of a block device or a file")
     })?;
     let simulated = target::simulated(place)?;
-    let (condition, given) = condition(arguments, simulated.is_some())?;
+    let mut given = arguments.axes.0.clone();
+    let condition = if simulated.is_some() { host::condition(&mut given)? } else { Condition::Filled };
     let hosts = host::hosts(&given, &arguments.common, Some(u64::from(most(&options))))?;
     let [(host, depth)] = hosts.hosts.as_slice() else {
         return Err(Failure::usage(
             "bench --experiment: found a list of schemes; allowed: one value of each option",
         ));
     };
-    let profile = simulated.map(plan::profile).transpose()?;
-    let device_profile = match &profile {
-        Some(profile) => profile.to_toml(),
+    let device_profile = match &simulated {
+        Some(simulated) => simulated.described(place),
         None => described(&look_at(place)?),
     };
     let writes = (experiment.writes)(&options);
@@ -74,7 +72,8 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
         options: all_options(arguments, name, hosts.options),
         random_generator: planewise_model::rng::GENERATOR_NAME.to_owned(),
     };
-    let notes = profile.map(|profile| misled(experiment, &options, &profile)).unwrap_or_default();
+    let alone = simulated.as_ref().filter(|simulated| simulated.layout.is_none());
+    let notes = alone.map(|simulated| misled(experiment, &options, &simulated.profile)).unwrap_or_default();
     let claimed = Claimed::new("bench", setup, &arguments.common.output)?;
     if simulated.is_none() && writes {
         announce(&mut *target, experiment, &steps)?;
@@ -166,17 +165,6 @@ fn misled(experiment: &Experiment, options: &Options, profile: &Profile) -> Vec<
         ));
     }
     notes
-}
-
-/// The condition of a simulated target, and the other options that tell runs apart.
-fn condition(
-    arguments: &BenchArguments,
-    is_simulated: bool,
-) -> Result<(Condition, Vec<Vec<String>>), Failure> {
-    let mut given = arguments.axes.0.clone();
-    let place = AXES.iter().position(|axis| axis.name == "condition").filter(|_| is_simulated);
-    let text = place.and_then(|place| std::mem::take(&mut given[place]).into_iter().next());
-    Ok((text.map_or(Ok(Condition::Filled), |text| text.parse())?, given))
 }
 
 fn condition_text(is_simulated: bool, condition: Condition) -> String {

@@ -77,8 +77,8 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
         )));
     }
     let replay = Replay { arguments, source: &source, traces: &traces, writes, condition, plan: &plan };
-    let device_profile = match simulated {
-        Some(profile) => plan::profile(profile)?.to_toml(),
+    let device_profile = match &simulated {
+        Some(simulated) => simulated.described(&arguments.place.target),
         None => described(&look_at(&arguments.place.target)?),
     };
     let setup = Setup {

@@ -8,6 +8,7 @@ use crate::plan::Plan;
 use crate::record::path_of_run;
 use crate::request_log;
 use crate::source::Source;
+use crate::target;
 use planewise_report::{Overwrite, RunDirectory, Style};
 use planewise_sim::results::{RESULTS_FORMAT, Results, Setup, Status, TraceSetup};
 use std::path::{Path, PathBuf};
@@ -183,9 +184,11 @@ pub(super) fn place(command: &str, output: &OutputArguments, setup: &Setup) -> (
     let hash = blake3::hash(identity.as_bytes()).to_hex();
     let profile =
         planewise_model::Profile::parse(&setup.device_profile, "device").map(|profile| profile.name);
-    let target = setup.options.get("target").and_then(|target| Path::new(target).file_name());
+    let target = setup.options.get("target");
+    let array = target.map(String::as_str).filter(|target| target.starts_with(target::ARRAY));
+    let target = target.and_then(|target| Path::new(target).file_name());
     let target = target.map_or("device".into(), |name| name.to_string_lossy());
-    let device = profile.as_deref().unwrap_or(&target);
+    let device = array.or(profile.as_deref().ok()).unwrap_or(&target);
     let words = [command, &setup.trace.name, device, &hash.as_str()[..8]].map(plain);
     (Path::new("planewise-out").join(words.join("-")), Overwrite::EarlierRun)
 }

@@ -24,23 +24,26 @@ pub fn execute(command: &WorkloadCommand) -> Result<(), Failure> {
 }
 
 fn list() -> Result<(), Failure> {
-    let width = EMBEDDED.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    let width = Definition::names().map(str::len).max().unwrap_or(0);
     let mut text = String::new();
     for (name, _) in EMBEDDED {
         text += &format!("{name:<width$}  {}\n", Model::embedded(name)?.description);
+    }
+    // A job file says in its first line what it is.
+    for (name, content) in planewise_workload::jobs::EMBEDDED {
+        let first = content.lines().next().unwrap_or_default().trim_start_matches(['#', ' ']);
+        text += &format!("{name:<width$}  {first}\n");
     }
     output::print(&text)
 }
 
 /// The file as it is: its comments say where its numbers come from.
 fn show(name: &str) -> Result<(), Failure> {
-    let known = EMBEDDED.iter().map(|(name, _)| *name);
-    let found = EMBEDDED.iter().find(|(known, _)| *known == name);
-    let (_, text) = found.ok_or_else(|| {
+    let text = Definition::embedded_text(name).ok_or_else(|| {
         Failure::from(WorkloadError::Unknown {
             place: None,
             job: None,
-            name: Box::new(names::unknown("workload", name, known)),
+            name: Box::new(names::unknown("workload", name, Definition::names())),
         })
     })?;
     output::print(text)

@@ -1,10 +1,12 @@
 //! What can be measured: a simulated device in model time, a block device or a file against the clock.
 
 mod error;
+pub mod raid0;
 pub mod real;
 mod sim;
 
 pub use error::TargetError;
+pub use raid0::Raid0Target;
 pub use sim::SimTarget;
 
 use planewise_model::{Bytes, Direction, Lsn, Ns};

@@ -6,7 +6,7 @@ use planewise_sim::observers::Completion;
 use planewise_sim::{Condition, RunConfig, Simulator};
 
 /// Longest operation: Linux splits at about this size for most drives.
-const LONGEST: Bytes = Bytes(1 << 20);
+pub(super) const LONGEST: Bytes = Bytes(1 << 20);
 
 /// A simulated device.
 pub struct SimTarget {
@@ -54,6 +54,30 @@ impl SimTarget {
         })
     }
 
+    /// When something happens next; never, when nothing is under way.
+    pub(super) fn next_event(&self) -> Ns {
+        self.simulator.next_event()
+    }
+
+    /// Lets time pass to that of an event, and takes what completed.
+    pub(super) fn pass(&mut self, to: Ns, completed: &mut Vec<Completed>) -> Result<(), TargetError> {
+        self.simulator.advance(to)?;
+        self.now = self.now.max(to);
+        self.take_completed(completed);
+        Ok(())
+    }
+
+    /// Sets the clock to a time before which nothing happens.
+    pub(super) fn idle_until(&mut self, time: Ns) {
+        debug_assert!(self.next_event() >= time);
+        self.now = self.now.max(time);
+    }
+
+    /// Says why operations that are under way will never complete.
+    pub(super) fn finish(&mut self) -> Result<(), TargetError> {
+        Ok(self.simulator.finish_requests()?)
+    }
+
     fn take_completed(&mut self, to: &mut Vec<Completed>) {
         self.simulator.take_completions(&mut self.completions);
         for completion in self.completions.drain(..) {
@@ -88,10 +112,9 @@ impl Target for SimTarget {
     fn wait(&mut self, until: Ns, completed: &mut Vec<Completed>) -> Result<Ns, TargetError> {
         let before = completed.len();
         loop {
-            let next = self.simulator.next_event();
+            let next = self.next_event();
             if next == Ns::MAX && until == Ns::MAX {
-                // Says why nothing will ever complete.
-                self.simulator.finish_requests()?;
+                self.finish()?;
                 let problem = "nothing is under way to wait for".to_owned();
                 return Err(TargetError::Unusable { target: self.info.name.clone(), problem });
             }
@@ -99,9 +122,7 @@ impl Target for SimTarget {
                 self.now = self.now.max(until);
                 return Ok(self.now);
             }
-            self.simulator.advance(next)?;
-            self.now = self.now.max(next);
-            self.take_completed(completed);
+            self.pass(next, completed)?;
             // At `until` itself nothing starts before this is called again: operations that are issued then belong to the instant.
             if completed.len() > before || next == until {
                 return Ok(self.now);

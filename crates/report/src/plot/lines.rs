@@ -67,7 +67,9 @@ fn draw(
         let letter = if path.is_empty() { "M" } else { "L" };
         path += &format!("{letter}{} {}", number(x(*place)), number(y(*value)));
     }
-    if points.len() > 1 {
+    // Between names there is nothing that a line could stand for.
+    let is_scale = places.iter().all(|place| place.starts_with(|first: char| first.is_ascii_digit()));
+    if points.len() > 1 && is_scale {
         stroke(svg, series, path, line.name);
     }
     for (place, value) in points {

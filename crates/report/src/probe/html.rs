@@ -198,7 +198,12 @@ fn summary(findings: &Findings) -> Vec<String> {
             (_, _, Some(units)) => format!("{units} units; which of them share a bus is undetermined"),
             _ => "domains that are undetermined".to_owned(),
         };
-        sentences.push(format!("{pieces}, over {over}."));
+        let is_known = chunk.is_some() || domains.units.value.is_some();
+        sentences.push(match is_known {
+            true => format!("{pieces}, over {over}."),
+            false => "How data are spread is undetermined: neither chunks nor domains showed from outside."
+                .to_owned(),
+        });
     }
     match findings.mapping.as_ref().map(|mapping| mapping.value) {
         Some(Some(Mapping::Static)) => {
@@ -221,12 +226,14 @@ fn summary(findings: &Findings) -> Vec<String> {
         sentences.push(text + ".");
     }
     if let Some(of) = &findings.parallelism {
-        let at = |depth: Option<u32>| depth.map_or("undetermined".to_owned(), |depth| depth.to_string());
-        let mut text = format!("Throughput of reads grows up to {} at a time", at(of.reads.value));
+        let grows = |what: &str, depth: Option<u32>| match depth {
+            Some(depth) => format!("Throughput of {what} grows up to {depth} at a time."),
+            None => format!("Up to how many {what} at a time throughput grows is undetermined."),
+        };
+        sentences.push(grows("reads", of.reads.value));
         if findings.subject.writes {
-            text += &format!(", of writes up to {}", at(of.writes.value));
+            sentences.push(grows("writes", of.writes.value));
         }
-        sentences.push(text + ".");
     }
     if let Some(volume) = findings.collection.as_ref().and_then(|of| of.volume.value) {
         let text =

@@ -38,7 +38,7 @@ pub(super) fn grouped(svg: &mut Svg, canvas: &Canvas<'_>) {
         }
         for &(place, value) in of.points.iter().filter(|_| !canvas.small) {
             let (Some(x), Some(top)) = (canvas.x.at(place), canvas.height(value)) else { continue };
-            let words = scale::plain(value);
+            let words = scale::short(value);
             // With room to spare the value stands on its bar, above what was published.
             if text::width(&words) > bar + 3.0 {
                 continue;

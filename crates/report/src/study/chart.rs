@@ -36,7 +36,7 @@ pub fn svg(figure: &Figure) -> String {
     let label_top = canvas.frame.bottom + places.height();
     let below = if figure.x.label.is_empty() { 4.0 } else { 24.0 };
     let mut svg = Svg::file(WIDTH, label_top + below, &figure.title, look::CLASS);
-    ground(&mut svg, WIDTH, label_top + below, patterns(figure));
+    ground(&mut svg, (WIDTH, label_top + below), patterns(figure), false);
     y_axis(&mut svg, &canvas, y_ticks);
     places.draw(&mut svg, &canvas);
     let room = WIDTH - 20.0;
@@ -55,7 +55,7 @@ pub fn svg(figure: &Figure) -> String {
 pub fn thumbnail(figure: &Figure) -> String {
     const SIZE: (f64, f64) = (220.0, 110.0);
     let mut svg = Svg::file(SIZE.0, SIZE.1, &figure.title, look::CLASS);
-    ground(&mut svg, SIZE.0, SIZE.1, patterns(figure));
+    ground(&mut svg, SIZE, patterns(figure), true);
     if let Some(y) = y_scale(figure) {
         let frame = Frame { left: 6.0, right: SIZE.0 - 6.0, top: 8.0, bottom: SIZE.1 - 8.0 };
         let canvas = Canvas { figure, x: Across::of(figure, &frame), y, frame, small: true };
@@ -81,7 +81,7 @@ pub(super) enum Across {
     /// Named places at equal distances of so many pixels.
     Places { left: f64, step: f64, count: usize },
     /// Numbers between two pixels.
-    Numbers { scale: Scale, from: f64, to: f64 },
+    Numbers { scale: Scale, ticks: Vec<Tick>, from: f64, to: f64 },
 }
 
 impl Across {
@@ -94,17 +94,26 @@ impl Across {
                 count,
             };
         }
-        let values = || all_points(figure).map(|point| point.0);
-        let scale = match figure.x.log && values().any(|value| value > 0.0) {
-            true => Scale::log(values()),
-            false => Scale::linear(values(), false),
+        let mut values: Vec<f64> = all_points(figure).map(|point| point.0).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let log = figure.x.log && values.last().is_some_and(|last| *last > 0.0);
+        let own = match figure.kind {
+            FigureKind::Distribution => None,
+            _ => scale::own_ticks(&values, log),
         };
+        let (scale, ticks) = own.unwrap_or_else(|| {
+            let values = values.iter().copied();
+            let scale = if log { Scale::log(values) } else { Scale::linear(values, false) };
+            let ticks = scale.ticks();
+            (scale, ticks)
+        });
         let inset = match figure.kind {
             FigureKind::Bars | FigureKind::Stacked => bars::INSET,
             FigureKind::Lines => INSET,
             FigureKind::Distribution => 0.0,
         };
-        Across::Numbers { scale, from: frame.left + inset, to: frame.right - inset }
+        Across::Numbers { scale, ticks, from: frame.left + inset, to: frame.right - inset }
     }
 
     /// The pixel of a value; none for what is not on the axis.
@@ -114,7 +123,9 @@ impl Across {
                 let place = value.round();
                 (place >= 0.0 && place < *count as f64).then(|| left + step * (place + 0.5))
             }
-            Across::Numbers { scale, from, to } => scale.at(value).map(|place| from + (to - from) * place),
+            Across::Numbers { scale, from, to, .. } => {
+                scale.at(value).map(|place| from + (to - from) * place)
+            }
         }
     }
 }
@@ -192,7 +203,12 @@ fn y_scale(figure: &Figure) -> Option<Scale> {
         FigureKind::Distribution if figure.y.log => Scale::Tail,
         FigureKind::Distribution => Scale::linear([0.0, 1.0].into_iter(), true),
         FigureKind::Stacked => Scale::linear(bars::tops(figure).into_iter().chain(marks), true),
-        _ if figure.y.log && values().any(|value| value > 0.0) => Scale::log(values()),
+        FigureKind::Bars if figure.y.log && values().any(|value| value > 0.0) => {
+            // The smallest bar needs something to stand on.
+            let smallest = values().filter(|value| *value > 0.0).fold(f64::MAX, f64::min);
+            Scale::log(values().chain([smallest / 2.0]))
+        }
+        FigureKind::Lines if figure.y.log && values().any(|value| value > 0.0) => Scale::log(values()),
         _ => Scale::linear(values(), true),
     })
 }
@@ -205,8 +221,8 @@ fn patterns(figure: &Figure) -> usize {
     }
 }
 
-fn ground(svg: &mut Svg, width: f64, height: f64, series: usize) {
-    svg.markup(&look::markup(series));
+fn ground(svg: &mut Svg, (width, height): (f64, f64), series: usize, small: bool) {
+    svg.markup(&look::markup(series, small));
     let size = [("width", number(width)), ("height", number(height)), ("fill", "#fff".to_owned())];
     svg.shape("rect", &size, "");
 }
@@ -243,13 +259,8 @@ impl PlaceLabels {
     fn of(canvas: &Canvas<'_>) -> PlaceLabels {
         match &canvas.x {
             Across::Places { step, .. } => PlaceLabels::places(canvas, *step),
-            Across::Numbers { scale, from, to } => {
-                let mut values: Vec<f64> = all_points(canvas.figure).map(|point| point.0).collect();
-                values.sort_by(f64::total_cmp);
-                values.dedup();
-                let own = (canvas.figure.kind != FigureKind::Distribution).then(|| scale::own_ticks(&values));
-                let ticks = own.flatten().unwrap_or_else(|| scale.ticks());
-                let labels = scale::clear(ticks, scale, to - from)
+            Across::Numbers { scale, ticks, from, to } => {
+                let labels = scale::clear(ticks.clone(), scale, to - from)
                     .into_iter()
                     .filter_map(|(value, words)| canvas.x.at(value).map(|x| (x, words)))
                     .collect();
@@ -273,7 +284,7 @@ impl PlaceLabels {
         };
         let labels: Vec<(f64, String)> = places.iter().enumerate().step_by(every).filter_map(label).collect();
         let longest = labels.iter().map(|(_, words)| text::width(words)).fold(0.0, f64::max);
-        let height = if turned { longest * sine + 22.0 } else { 22.0 };
+        let height = if turned { longest * sine + 17.0 } else { 22.0 };
         PlaceLabels { labels, turned, height }
     }
 
@@ -288,7 +299,9 @@ impl PlaceLabels {
             if self.turned {
                 svg.turned((x + 4.0, bottom + 14.0), TURN_DEGREES, "end", "", words);
             } else {
-                svg.text(*x, bottom + 17.0, "middle", "", words);
+                // The last number of an axis may be wider than the margin.
+                let x = x.min(WIDTH - 2.0 - text::width(words) / 2.0);
+                svg.text(x, bottom + 17.0, "middle", "", words);
             }
         }
     }
@@ -298,7 +311,7 @@ impl PlaceLabels {
 fn empty(figure: &Figure) -> String {
     let height = 140.0;
     let mut svg = Svg::file(WIDTH, height, &format!("{}: no data", figure.title), look::CLASS);
-    ground(&mut svg, WIDTH, height, 0);
+    ground(&mut svg, (WIDTH, height), 0, false);
     let rect = [
         ("x", "10".to_owned()),
         ("y", "10".to_owned()),

@@ -77,10 +77,11 @@ pub(super) fn published(svg: &mut Svg, canvas: &Canvas<'_>) {
     if canvas.figure.kind == FigureKind::Stacked {
         return;
     }
+    let size = if canvas.small { 0.8 } else { 1.35 };
     for (index, of) in canvas.figure.series.iter().enumerate() {
         for &(x, y) in &of.published {
             if let (Some(px), Some(py)) = (canvas.x.at(x), canvas.height(y)) {
-                look::open_point(svg, index, (px, py), &tooltip(canvas, of, x, y, "published "));
+                look::open_point(svg, index, (px, py), size, &tooltip(canvas, of, x, y, "published "));
             }
         }
     }

@@ -16,23 +16,23 @@ const COLORS: [(&str, &str); 7] = [
     ("#33393f", "#d9dbdd"),
 ];
 
-/// Hatchings of bars in a tile of six pixels; the first is solid.
+/// Hatchings of bars in a tile of six pixels: solid, then light grounds with lines; the third is ground alone.
 const HATCHES: [&str; 7] = [
     "",
     "M-1 1L1 -1M-1 7L7 -1M5 7L7 5",
+    "M0 0",
     "M.8 1.5h1.8M3.8 4.5h1.8",
-    "M-1 5L1 7M-1 -1L7 7M5 -1L7 1",
     "M0 3h6",
+    "M-1 5L1 7M-1 -1L7 7M5 -1L7 1",
     "M0 0L6 6M0 6L6 0",
-    "M3 0v6",
 ];
 
 /// Class of the whole figure.
 pub(super) const CLASS: &str = "pw";
 
-/// The style sheet and the hatchings that the first `series` bars need. The classes are the same in all figures, so that several of
+/// The style sheet and the hatchings that the first `series` bars need; thinner lines for a `small` figure. The classes are the same in all figures, so that several of
 /// them can stand in one page, and none is a class of the page.
-pub(super) fn markup(series: usize) -> String {
+pub(super) fn markup(series: usize, small: bool) -> String {
     let mut out = String::from(
         "<style>.pw{background:#fff;font-family:'DejaVu Sans',Verdana,sans-serif;font-size:12px}\
          .pw text{fill:#1b1f24}\
@@ -43,11 +43,15 @@ pub(super) fn markup(series: usize) -> String {
          .pw-point{stroke:#fff;stroke-width:.8}\
          .pw-open{fill:#fff;stroke-width:1.6}\
          .pw-bar{stroke-width:.8}\
-         .pw-halo{stroke:#fff;stroke-width:4.6;stroke-opacity:.85}\
+         .pw-halo{stroke:#fff;stroke-width:3.6;stroke-opacity:.7}\
          .pw-tick{stroke:#000;stroke-width:2.2}\
          .pw-mark{stroke:#000;stroke-width:1.5}\
          .pw text.pw-value{font-size:11px}",
     );
+    if small {
+        out += ".pw-line,.pw-tick{stroke-width:1.3}.pw-open,.pw-mark{stroke-width:1}.pw-halo{stroke-width:2}\
+                .pw-bar{stroke-width:.4}";
+    }
     for (index, (color, _)) in COLORS.iter().enumerate() {
         out += &format!(".pw-l{index}{{stroke:{color}}}.pw-p{index}{{fill:{color}}}");
     }
@@ -99,10 +103,10 @@ pub(super) fn point(svg: &mut Svg, series: usize, at: (f64, f64), tooltip: &str)
     svg.shape("path", &[("d", marker_path(look(series).marker, at.0, at.1)), ("class", class)], tooltip);
 }
 
-/// A published point of a series: its marker, open and a little larger.
-pub(super) fn open_point(svg: &mut Svg, series: usize, at: (f64, f64), tooltip: &str) {
+/// A published point of a series: its marker, open and `size` times as large.
+pub(super) fn open_point(svg: &mut Svg, series: usize, at: (f64, f64), size: f64, tooltip: &str) {
     let class = format!("pw-open pw-l{}", look(series).color);
-    let larger = format!("translate({} {}) scale(1.35)", number(at.0), number(at.1));
+    let larger = format!("translate({} {}) scale({size})", number(at.0), number(at.1));
     let path = marker_path(look(series).marker, 0.0, 0.0);
     svg.shape("path", &[("d", path), ("transform", larger), ("class", class)], tooltip);
 }

@@ -55,6 +55,8 @@ pub struct Missing {
 }
 
 #[cfg(test)]
+mod browser_tests;
+#[cfg(test)]
 mod samples;
 #[cfg(test)]
 mod svg_tests;

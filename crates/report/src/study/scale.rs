@@ -2,6 +2,7 @@
 
 use super::text;
 use crate::plot::scale::tail_stretched;
+use std::f64::consts::LOG10_2;
 
 /// Numbers beyond this are drawn as this: spans of them must not overflow.
 const LARGEST: f64 = 1e300;
@@ -114,11 +115,19 @@ impl Scale {
     }
 }
 
-/// Ticks at the values themselves, when these are few and short: powers of two, numbers of members.
-pub(super) fn own_ticks(values: &[f64]) -> Option<Vec<Tick>> {
-    let short = |value: &f64| format!("{value}").len() <= 6;
-    ((2..=12).contains(&values.len()) && values.iter().all(short))
-        .then(|| values.iter().map(|value| (*value, plain(*value))).collect())
+/// An axis from the first to the last of some rising values with ticks at the values themselves, when these are few and short: powers
+/// of two, numbers of members.
+pub(super) fn own_ticks(values: &[f64], log: bool) -> Option<(Scale, Vec<Tick>)> {
+    let short = |value: &f64| format!("{value}").len() <= 6 && value.abs() < 1e6;
+    if !(2..=12).contains(&values.len()) || !values.iter().all(short) || (log && values[0] <= 0.0) {
+        return None;
+    }
+    let (low, high) = (values[0], values[values.len() - 1]);
+    let scale = match log {
+        true => Scale::Log { low: low.log10(), high: high.log10() },
+        false => Scale::Linear { low, high, step: high - low },
+    };
+    Some((scale, values.iter().map(|value| (*value, plain(*value))).collect()))
 }
 
 /// The ticks whose texts stand clear of one another along an axis of so many pixels.
@@ -164,7 +173,7 @@ fn round_step(raw: f64) -> f64 {
 }
 
 /// Decimal logarithms of 1, 2, 5 and 10.
-const LOG_STEPS: [f64; 4] = [0.0, 0.301_03, 0.698_97, 1.0];
+const LOG_STEPS: [f64; 4] = [0.0, LOG10_2, 1.0 - LOG10_2, 1.0];
 
 fn step_down(log: f64) -> f64 {
     let part = log - log.floor() + 1e-6;
@@ -187,7 +196,16 @@ fn in_steps(value: f64, step: f64, largest: f64) -> String {
     grouped(&format!("{value:.*}", digits + usize::from(quarter)))
 }
 
-/// A number as short as it goes: `0.25`, `4,096`, `2×10⁹`.
+/// A number in three digits that count: `0.997`, `12.3`.
+pub(super) fn short(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() || !(1e-4..1e3).contains(&value.abs()) {
+        return plain(value);
+    }
+    let decade = 10f64.powi(2 - value.abs().log10().floor() as i32);
+    plain((value * decade).round() / decade)
+}
+
+/// A number as short as it goes: `0.25`, `4096`, `65,536`, `2×10⁹`.
 pub(super) fn plain(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 {
@@ -200,7 +218,7 @@ pub(super) fn plain(value: f64) -> String {
         let text = format!("{value:.1e}");
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
         let raised: String = exponent.chars().map(raised).collect();
-        format!("{}×10{raised}", mantissa.trim_end_matches(".0"))
+        grouped(&format!("{}×10{raised}", mantissa.trim_end_matches(".0")))
     }
 }
 
@@ -253,17 +271,20 @@ mod tests {
     #[test]
     fn numbers_are_short() {
         let shown = [0.25, 4096.0, 65536.0, 2e9, -1.5e-7, 1e300, 12.0].map(plain);
-        assert_eq!(shown, ["0.25", "4096", "65,536", "2×10⁹", "-1.5×10⁻⁷", "1×10³⁰⁰", "12"]);
+        assert_eq!(shown, ["0.25", "4096", "65,536", "2×10⁹", "−1.5×10⁻⁷", "1×10³⁰⁰", "12"]);
+    }
+
+    #[test]
+    fn values_on_bars_have_three_digits() {
+        let shown = [0.99742, 12.345, 4000.0, -0.4, 999.6, 0.0].map(short);
+        assert_eq!(shown, ["0.997", "12.3", "4000", "−0.4", "1000", "0"]);
     }
 
     #[test]
     fn texts_of_ticks_stand_clear() {
         let values: Vec<f64> = (0..12).map(|i| f64::from(1 << i)).collect();
-        let ticks = own_ticks(&values).unwrap();
-        assert_eq!(
-            clear(ticks.clone(), &Scale::linear(values.iter().copied(), false), 600.0).len() < 12,
-            true
-        );
+        let ticks = own_ticks(&values, true).unwrap().1;
+        assert!(clear(ticks.clone(), &Scale::linear(values.iter().copied(), false), 600.0).len() < 12);
         assert_eq!(clear(ticks, &Scale::log(values.iter().copied()), 600.0).len(), 12);
     }
 

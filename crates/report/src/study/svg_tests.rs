@@ -165,3 +165,16 @@ proptest! {
         });
     }
 }
+
+#[test]
+fn the_smallest_bar_of_a_logarithmic_axis_has_a_height() {
+    let mut figure = samples::bars();
+    figure.y.log = true;
+    figure.marks.clear();
+    figure.series =
+        vec![Series { name: "s".into(), points: vec![(0.0, 2.0), (1.0, 2000.0)], published: vec![] }];
+    let text = svg(&figure);
+    let bar = text.split("<rect").find(|rect| rect.contains("hm_0: 2<")).unwrap();
+    let height: f64 = bar.split(" height=\"").nth(1).unwrap().split('"').next().unwrap().parse().unwrap();
+    assert!(height > 10.0, "{bar}");
+}

@@ -13,6 +13,14 @@ mod process;
 mod section;
 mod tables;
 
+/// Job files in the program: name and text, from `workloads/jobs/`.
+pub static EMBEDDED: &[(&str, &str)] = &[
+    ("fileserver", include_str!("../../../../workloads/jobs/fileserver.toml")),
+    ("loaddb", include_str!("../../../../workloads/jobs/loaddb.toml")),
+    ("tpch", include_str!("../../../../workloads/jobs/tpch.toml")),
+    ("varmail", include_str!("../../../../workloads/jobs/varmail.toml")),
+];
+
 pub use check::{Job, Share, Sizes};
 pub use file::{IN_FLIGHT_MAX, JobFile};
 pub use offsets::Distribution;

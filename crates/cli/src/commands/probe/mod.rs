@@ -5,7 +5,6 @@ mod journal;
 use crate::arguments::ProbeArguments;
 use crate::failure::{Failure, Kind};
 use crate::output;
-use crate::plan;
 use crate::target::{self, Wanted};
 use journal::{Before, Journal, Wish};
 use planewise_io::plan::WritePlan;
@@ -50,23 +49,21 @@ pub fn execute(arguments: &ProbeArguments, stop: &AtomicBool) -> Result<(), Fail
 }
 
 fn open(arguments: &ProbeArguments) -> Result<(Box<dyn Target>, Option<Simulated>), Failure> {
-    let profile = target::simulated(&arguments.place.target)?;
-    if let (None, Some(condition)) = (profile, arguments.condition) {
+    let device = target::simulated(&arguments.place.target)?;
+    if let (None, Some(condition)) = (&device, arguments.condition) {
         return Err(Failure::usage(format!(
             "--condition: found {condition}; allowed: only with sim:PROFILE, {} is in the condition it is in",
             arguments.place.target
         )));
     }
     let condition = arguments.condition.unwrap_or(Condition::Filled);
-    let simulated = profile
-        .map(|name| {
-            let profile = plan::profile(name)?.to_toml();
-            Ok::<_, Failure>(Simulated { profile, condition: condition.to_string() })
-        })
-        .transpose()?;
+    let simulated = device.map(|device| Simulated {
+        profile: device.described(&arguments.place.target),
+        condition: condition.to_string(),
+    });
     let wanted = Wanted {
-        writes: profile.is_some() || arguments.drive.destroy_data.is_some(),
-        depth: arguments.depth.unwrap_or(if profile.is_some() { 64 } else { 32 }),
+        writes: simulated.is_some() || arguments.drive.destroy_data.is_some(),
+        depth: arguments.depth.unwrap_or(if simulated.is_some() { 64 } else { 32 }),
         longest: LONGEST,
         condition,
         seed: arguments.seed,
@@ -374,7 +371,11 @@ fn print(
 ) -> Result<(), Failure> {
     let mut paths = format!("Report: {}\n", place.join("report.html").display());
     if let Some(Probed { found, assumed, .. }) = probed {
-        let most = if assumed > found { "mostly assumed: " } else { "" };
+        let most = match (*found, *assumed) {
+            (0, _) => "all assumed: ",
+            (found, assumed) if assumed > found => "mostly assumed: ",
+            _ => "",
+        };
         paths += &format!(
             "Profile: {} ({most}{} found, {assumed} assumed; its `source` says which)\n",
             place.join("profile.toml").display(),

@@ -154,16 +154,28 @@ pub fn outputs(kept: &Kept, keys: &[&str]) -> Option<Vec<serde_json::Value>> {
     keys.iter().map(whole).collect()
 }
 
+/// What such a directory is called, in front of the number of its process.
+const RUNNING: &str = ".running-";
+
 /// A directory for what commands write besides, removed at the end.
 pub struct Scratch(PathBuf);
 
 impl Scratch {
-    /// Makes it inside a directory, emptying what an earlier process left.
+    /// Makes it inside a directory, where what processes left that were killed is removed.
     ///
     /// # Errors
     /// It cannot be created.
     pub fn create(directory: &Path) -> Result<Scratch, Failure> {
-        let path = directory.join(format!(".running-{}", std::process::id()));
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let name = entry.file_name();
+            let process = name.to_str().and_then(|name| name.strip_prefix(RUNNING)?.parse::<u32>().ok());
+            if process.is_some_and(|process| {
+                Path::new("/proc/self").exists() && !Path::new(&format!("/proc/{process}")).exists()
+            }) {
+                let _ = std::fs::remove_dir_all(entry.path());
+            }
+        }
+        let path = directory.join(format!("{RUNNING}{}", std::process::id()));
         std::fs::create_dir_all(&path)
             .map_err(|error| Failure::output(format!("{}: cannot create: {error}", path.display())))?;
         Ok(Scratch(path))
