@@ -146,7 +146,9 @@ pub fn find(
             false if may_overlap => [0.0, moved * range[1]],
             false => range.map(|bus| moved * bus),
         };
-        [(array - transfers[1]).max(0.0), (array - transfers[0]).max(0.0)]
+        let [most, least] = transfers.map(|transfer| (array - transfer).max(0.0));
+        // What is held for no longer than twice a transfer may be the bus alone, with the array at work behind registers.
+        if array < 2.0 * moved * bus { [0.0, array.max(0.0)] } else { [least, most] }
     });
     let read = match array {
         Some([least, most]) => {
@@ -158,8 +160,7 @@ pub fn find(
                 least / 1e3,
                 most / 1e3
             );
-            // What is held for no longer than a transfer takes may be the bus, with the array at work behind registers.
-            if most - middle < UNSURE * middle && middle > moved * bus {
+            if most - middle < UNSURE * middle && middle > 0.0 {
                 let values: Vec<f64> =
                     types.iter().map(|mean| (middle + mean - block_mean).max(0.0)).collect();
                 // Where a unit does not account for most of a read's latency, what takes turns there may be a bus.

@@ -317,7 +317,8 @@ fn knee(ends: &[Ns]) -> Option<Knee> {
         }
         let interval = (end(4 * from) - end(from)) / (3 * from) as f64;
         let ahead = |writes: usize| writes as f64 - end(writes) / interval;
-        let at = (1..=from).max_by(|&one, &other| ahead(one).total_cmp(&ahead(other)))?;
+        // The first of them: later on, nothing is gained or lost but noise.
+        let at = (1..=from).rev().max_by(|&one, &other| ahead(one).total_cmp(&ahead(other)))?;
         // A few ahead are those under way, or noise of the rate.
         (ahead(at) > 0.05 * at as f64 + 4.0).then_some(Knee { at, drained: end(at) / interval })
     })
