@@ -104,6 +104,27 @@ fn drawn_devices_are_understood_4() {
 }
 
 #[test]
+fn chunks_of_drives_with_blocks_of_4_kib_are_never_wrong_and_mostly_found() {
+    let mut found = 0;
+    let seeds = 300..312;
+    let drawn = seeds.end - seeds.start;
+    for seed in seeds {
+        let known = common::draw(seed);
+        let inner = SimTarget::new(&known.profile, Condition::Filled, 32, seed).unwrap();
+        let mut target = common::Blocks4K::new(inner);
+        let stop = AtomicBool::new(false);
+        let mut instrument = Instrument::new(&mut target, &stop, generator(seed, "probe"));
+        let area = Area { start: 0, sectors: 1 << 20 };
+        let chunk = chunk::find(&mut instrument, area, 8).unwrap();
+        if let Some(size) = chunk.value {
+            assert_eq!(size.0, known.chunk, "seed {seed}: {}\n  {}", chunk.statistic, known.described());
+            found += 1;
+        }
+    }
+    assert!(found * 2 > drawn, "{found} of {drawn} found");
+}
+
+#[test]
 fn data_that_go_to_idle_units_are_not_taken_for_write_order() {
     let mut verdicts = Vec::new();
     for seed in 200..212 {

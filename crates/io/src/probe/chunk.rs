@@ -24,6 +24,8 @@ const LONGEST: u64 = 256 << 10;
 const ROUND: usize = 4096;
 /// Standard errors by which edges must differ from other positions.
 const SIGNIFICANT: f64 = 7.0;
+/// Standard errors by which positions inside a chunk may not differ.
+const HINT: f64 = 4.5;
 /// Share of the usual time by which they must differ: what is less is no array read and no transfer, but a trifle that many samples show.
 const PERCEPTIBLE: f64 = 0.04;
 /// By how much the best size must be likelier than the next, as a logarithm.
@@ -104,12 +106,14 @@ pub fn find(
         // What no probe found by itself is no chunk: then they contradict one another.
         let sizes: Vec<u64> = folded.iter().map(|(_, folded)| folded.size).collect();
         let chunk = sizes.iter().copied().reduce(gcd).filter(|common| sizes.contains(common));
-        // Two rounds have to agree: more data may show edges that fewer did not.
-        if chunk.is_some() && chunk == before || round == rounds {
+        // Two rounds have to agree: more data may show edges that fewer did not, above all where they hint at some.
+        let is_divided =
+            chunk.is_some_and(|chunk| samples.iter().any(|samples| samples.differ_inside(chunk)));
+        if chunk.is_some() && chunk == before && !is_divided || round == rounds {
             if block > 1 {
-                return coarse(instrument, area, &samples, chunk, said);
+                return coarse(instrument, area, &samples, chunk, is_divided, said);
             }
-            if let Some(chunk) = chunk {
+            if let Some(chunk) = chunk.filter(|_| !is_divided) {
                 let z = folded.iter().map(|(_, folded)| folded.z).fold(0.0, f64::max);
                 let size = Bytes(chunk * block_bytes);
                 let sure = if chunk == before.unwrap_or(chunk) { confidence(z) } else { 0.5 };
@@ -139,6 +143,7 @@ fn coarse(
     area: Area,
     samples: &[Samples; 3],
     chunk: Option<u64>,
+    is_divided: bool,
     said: Vec<String>,
 ) -> Result<Finding<Bytes>, ProbeError> {
     let block = instrument.block_sectors();
@@ -169,12 +174,21 @@ fn coarse(
         let [single, pair] = [inside(&samples[0], chunk), inside(&samples[1], chunk)];
         statistic +=
             &format!("; inside, both in one read {:.1} us, in two {:.1} us", single / 1e3, pair / 1e3);
-        if pair > 0.9 * twice && single < 0.93 * twice {
+        // Across an edge some pairs do not wait, or two arrays read for what is one read inside: both differ by a good part of an array read.
+        let step = |samples: &Samples| {
+            let mut classes = [Moments::default(); 2];
+            let times = samples.0.iter().map(|&(at, time)| (at, time.min(4.0 * twice)));
+            times.for_each(|(at, time)| classes[usize::from(at.is_multiple_of(chunk))].add(time));
+            (classes[1].mean() - classes[0].mean()).abs()
+        };
+        let edge = samples.iter().map(step).fold(0.0, f64::max);
+        if pair > 0.9 * twice && single < 0.93 * twice && edge > 0.25 * (twice - once) && !is_divided {
             let reason = "positions at multiples of it differ from those between, where both blocks are one array read";
             return Ok(Finding::of(Bytes(chunk * block_bytes), 0.99, statistic, reason));
         }
     }
-    if twice > 1.25 * once && fast < 0.85 * twice {
+    // Where some positions differ, it may as well be several blocks.
+    if chunk.is_none() && twice > 1.25 * once && fast < 0.85 * twice {
         let reason = "blocks next to one another do not wait as two reads of one block do: a chunk is one block, or less";
         return Ok(Finding::of(Bytes(block_bytes), 0.9, statistic, reason));
     }
@@ -205,6 +219,20 @@ fn sample(instrument: &mut Instrument<'_>, area: Area, kind: Kind) -> Result<(u6
 }
 
 impl Samples {
+    /// Whether positions inside chunks of this size differ from one another, at the multiples of a part of it: then it is several chunks.
+    fn differ_inside(&self, chunk: u64) -> bool {
+        let mut sorted: Vec<f64> = self.0.iter().map(|&(_, time)| time).collect();
+        let most = 4.0 * median(&mut sorted);
+        (2..chunk).filter(|part| chunk.is_multiple_of(*part)).any(|part| {
+            let mut classes = [Moments::default(); 2];
+            let inside = self.0.iter().filter(|(at, _)| !at.is_multiple_of(chunk));
+            inside.for_each(|&(at, time)| classes[usize::from(at.is_multiple_of(part))].add(time.min(most)));
+            let usual = classes[0].mean();
+            let is_perceptible = (classes[1].mean() - usual).abs() > PERCEPTIBLE * usual;
+            classes[1].count >= 8.0 && is_perceptible && welch(&classes[1], &classes[0]).abs() > HINT
+        })
+    }
+
     /// The size whose multiples differ most from the other positions, when that is clear.
     fn fold(&self, kind: Kind, longest: u64) -> Option<Folded> {
         let mut sorted: Vec<f64> = self.0.iter().map(|&(_, time)| time).collect();

@@ -7,7 +7,7 @@ use super::instrument::Instrument;
 use super::latency::{KEPT, READS, companions};
 use super::statistics::{Moments, median};
 use crate::target::Operation;
-use planewise_model::{Ns, SECTOR_BYTES};
+use planewise_model::Ns;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -67,20 +67,41 @@ pub(super) fn turn(
                     "it waits, but perhaps for a unit or for room in the buffer",
                 ));
             }
-            let value = if costs > 6.0 * waited.error() && costs > 0.05 * read { costs } else { 0.0 };
-            Finding::of(Turn::Costs(value), 0.6, statistic, "what it waits for beyond the read's command")
+            // Of what a second command waits for anyway, all or nothing may be in it.
+            let error = 3.0 * waited.error();
+            let [least, most] = [(costs - error).max(0.0), waited.mean() + error];
+            let middle = (least + most) / 2.0;
+            if most < 0.0 {
+                let reason = "after a read it takes less than on an idle device: what was in the buffer is in the way there";
+                return Ok(Finding::undetermined(statistic, reason));
+            }
+            if most <= command.unwrap_or(0.0).max(0.01 * read) * 1.1 {
+                let reason = "it waits no longer than a second read does";
+                Finding::of(Turn::Costs(0.0), 0.9, statistic, reason)
+            } else if most - middle < 0.1 * middle {
+                Finding::of(
+                    Turn::Costs(middle),
+                    0.9,
+                    statistic,
+                    "what it waits for beyond the read's command",
+                )
+            } else {
+                Finding::undetermined(statistic, "it waits little longer than a second read does")
+            }
         }
         _ => Finding::undetermined(statistic, "some writes wait for the read, others do not"),
     })
 }
 
-/// Least time between two commands: by how much the second of two reads of different domains completes later.
+/// Least time between two commands: by how much the second of two reads of different domains completes later. `held` is how long a unit is held by
+/// one, `on_bus` how long its bus may be, ns.
 pub(super) fn command(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     domains: &Domains,
     alone: f64,
     held: Option<f64>,
+    on_bus: f64,
 ) -> Result<(Finding<f64>, f64), ProbeError> {
     let block = instrument.block_sectors();
     let apart = |one: u64, other: u64| match (domains.domain, domains.unit) {
@@ -115,9 +136,12 @@ pub(super) fn command(
     let interval = loaded.second_half_interval();
     // What the units would do if nothing else limited them: a closed network with so many customers.
     let customers = f64::from(depth);
-    let by_units = held.unwrap_or(alone) * (units + customers - 1.0) / (units * customers);
+    let closed = |held: f64, places: f64| held * (places + customers - 1.0) / (places * customers);
+    // Nor do buses let more through; domains that are not known may be one.
+    let by_units =
+        closed(held.unwrap_or(alone), units).max(closed(on_bus, domains.degree.value.unwrap_or(1) as f64));
     let statistic = format!(
-        "{statistic}; {depth} at a time complete every {interval:.0} ns, by their units every {by_units:.0} ns"
+        "{statistic}; {depth} at a time complete every {interval:.0} ns, by their units and buses every {by_units:.0} ns"
     );
     let is_clear = value > 4.0 * moments.error() && value > 0.002 * alone;
     if interval > 1.5 * by_units && interval > alone / customers * 1.2 && interval > value {
@@ -182,43 +206,4 @@ pub(super) fn queues_inside(
         share if share < 0.3 => Finding::of(true, 0.99, statistic, "it overtakes them"),
         _ => Finding::undetermined(statistic, "it waits longer, but not as long as for a unit"),
     })
-}
-
-/// What the link carries, MB/s: what large reads get where that is far less than `flash` could give, or else what a longer read costs beyond the
-/// bus.
-pub(super) fn link(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    per_byte: f64,
-    bus: f64,
-    error: f64,
-    flash: Option<f64>,
-) -> Result<Finding<f64>, ProbeError> {
-    let large = (256 << 10) / SECTOR_BYTES;
-    let sectors = large.min(instrument.target().info().longest.0 / SECTOR_BYTES).min(chunks.area.sectors);
-    let area = chunks.area;
-    let depth = instrument.depth().min(32);
-    let measured = instrument.keep(depth, Ns::MAX, |rng, number| {
-        (number < KEPT).then(|| Operation::read(area.random_piece(sectors, rng), sectors as u32))
-    })?;
-    let most = measured.bandwidth() / 1e6;
-    let statistic = format!(
-        "a byte more costs {:.2} ns beyond the bus ({bus:.2} ns, standard error {error:.3} ns); large random reads get {most:.0} MB/s",
-        per_byte.max(0.0)
-    );
-    // A good part of what the flash could do, and still not all: something in front of it.
-    if flash.is_some_and(|flash| most < 0.5 * flash) {
-        return Ok(Finding::of(
-            most,
-            0.8,
-            statistic,
-            "large reads get no more, and flash could give twice as much",
-        ));
-    }
-    // As much as the noise of both would be no link; nor is what carries more than any does.
-    if per_byte > 0.03 * bus && per_byte > 4.0 * error && per_byte > 0.06 {
-        let rate = 1e3 / per_byte;
-        return Ok(Finding::of(rate, 0.95, statistic, "bus and link carry a read one after the other"));
-    }
-    Ok(Finding::undetermined(statistic, "nothing beyond the bus is seen to take time for each byte"))
 }

@@ -5,6 +5,7 @@ use super::findings::Findings;
 use super::instrument::{Area, Instrument};
 use super::stages::{Entry, Options, STAGES, refilled, wanted};
 use super::statistics::median;
+use super::write_buffer;
 use crate::target::{Operation, Target, TargetInfo};
 use planewise_model::rng::generator;
 use planewise_model::{Bytes, SECTOR_BYTES};
@@ -154,11 +155,12 @@ fn cost(
         "curves" => Cost { serial: 60_000, ..Cost::default() },
         "read-ahead" => Cost { serial: of(10_000, 30_000), ..Cost::default() },
         "write-buffer" => {
-            let burst = ((256 << 20) / chunk).clamp(2048, 65_536);
+            let burst = (write_buffer::BURST / chunk).clamp(write_buffer::WRITES[0], write_buffer::WRITES[1]);
+            let long = write_buffer::LONG_WRITES * write_buffer::LONG.iter().sum::<u64>();
             Cost {
                 serial: 5000,
-                written: area + (burst + 64 + 61_440) * chunk,
-                pause: 4500,
+                written: area + (write_buffer::BURSTS as u64 * (burst + long) + 64) * chunk,
+                pause: 10_500,
                 ..Cost::default()
             }
         }
@@ -173,7 +175,7 @@ fn cost(
         },
         "parallelism" => {
             let (operations, depths) = (of(1024, 8192), u64::from(depth.ilog2()) + 1);
-            Cost { serial: 4 * operations, written: operations * depths * chunk, ..Cost::default() }
+            Cost { serial: 8 * operations, written: 2 * operations * depths * chunk, ..Cost::default() }
         }
         "regions" => Cost { serial: 30_000, written: 8 * 4 * 512 * chunk, ..Cost::default() },
         "mapping" => Cost {

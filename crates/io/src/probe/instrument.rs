@@ -56,6 +56,17 @@ impl Loop {
         }
     }
 
+    /// Mean time between completions from the middle on, but for the last `depth`, while which the loop runs empty, ns.
+    pub fn steady_interval(&self, depth: u32) -> f64 {
+        let (half, end) = (self.ends.len() / 2, self.ends.len().saturating_sub(depth as usize));
+        match (self.ends.get(half), self.ends.get(end.saturating_sub(1))) {
+            (Some(from), Some(to)) if end > half + 1 => {
+                to.saturating_sub(*from).0 as f64 / (end - 1 - half) as f64
+            }
+            _ => self.second_half_interval(),
+        }
+    }
+
     /// Latencies in the order of issue, ns.
     pub fn in_order(&self) -> Vec<f64> {
         let mut all = self.latencies.clone();

@@ -3,6 +3,7 @@
 //! On an idle device all of it adds up. What a unit, a bus or the controller is *held* for shows only when something waits for it: so units
 //! and buses that the earlier stages found are kept busy, and the time between completions is what each operation holds them for.
 
+use super::bus::{self, Bus, Slope};
 use super::controller::{self, Turn};
 use super::domains::{Chunks, Domains, STAGGER};
 use super::error::ProbeError;
@@ -29,6 +30,8 @@ pub struct Latencies {
     pub read: Finding<Vec<f64>>,
     /// Array program times by page type, ascending; one, the mean, where a write buffer hides them.
     pub program: Finding<Vec<f64>>,
+    /// Longest mean program that reads right after writes, and the rate of writes, leave room for; nothing without a write buffer.
+    pub program_most: Option<f64>,
     /// Bus time of a byte, ps.
     pub transfer: Finding<f64>,
     /// Whether a read moves the whole chunk over the bus, whatever is asked for.
@@ -44,7 +47,7 @@ pub struct Latencies {
     /// Mean time between completions of random writes of a chunk once buffers are full; nothing without writes.
     pub sustained_write: Option<f64>,
     /// Whether units read their next page while they transfer the last: cache registers.
-    pub cache_read: bool,
+    pub cache_read: Finding<bool>,
     /// By how much the second of two reads of different domains completes later on an idle device.
     pub behind: f64,
     /// Part of the latency of a block on an idle device that is neither its unit's nor the link's.
@@ -58,13 +61,15 @@ pub(super) const READS: usize = 2048;
 /// Completions of one loop that keeps something busy.
 pub(super) const KEPT: u64 = 512;
 /// Anchors whose unit, or domain, is kept busy, one after another.
-const ANCHORS: usize = 6;
+pub(super) const ANCHORS: usize = 6;
 /// Command and address cycles of any flash: not to be seen from outside, assumed to be the 300 ns that data sheets of today's parts give.
 pub const COMMAND_CYCLES: f64 = 300.0;
 /// Most page types.
 const MOST_TYPES: usize = 4;
 /// Standard deviations by which page types must differ to be told apart.
 const APART: f64 = 3.2;
+/// Share of a time that may be unknown for it to be stated: half of the tenth within which it is said to be.
+const UNSURE: f64 = 0.05;
 
 /// Measures the latencies. `buffered` is whether a write buffer hides programs.
 ///
@@ -79,115 +84,43 @@ pub fn find(
     let block = instrument.block_sectors();
     let whole = chunks.sectors as u32;
     let bytes = |sectors: u32| f64::from(sectors) * SECTOR_BYTES as f64;
-    let mut blocks = idle(instrument, chunks, block)?;
+    let places: Vec<Lsn> =
+        (0..READS).map(|_| chunks.at(instrument.rng.random_range(0..chunks.count())).0).collect();
+    // The same places for both: pages that take different times to read must not pass for the cost of a byte.
+    let [blocks, wholes] = [idle(instrument, &places, block)?, idle(instrument, &places, whole)?];
+    let longer =
+        Moments::of(blocks.iter().zip(&wholes).filter_map(|(block, whole)| Some((*whole)? - (*block)?)));
+    let [blocks, wholes] = [blocks, wholes].map(|times| times.into_iter().flatten().collect::<Vec<f64>>());
     let curves = vec![distribution(&blocks)];
-    let mut wholes = idle(instrument, chunks, whole)?;
-    let (block_read, chunk_read) = (median(&mut blocks), median(&mut wholes));
+    let (block_read, chunk_read) = (median(&mut blocks.clone()), median(&mut wholes.clone()));
     let [block_mean, chunk_mean] = [&blocks, &wholes].map(|times| Moments::of(times.iter().copied()).mean());
-    // What one block more costs: the bus and the link, one after the other.
-    let per_byte = if whole > block {
-        ((chunk_mean - block_mean) / (bytes(whole) - bytes(block))).max(0.0)
-    } else {
-        0.0
-    };
+    let span = bytes(whole) - bytes(block);
 
     let lost = Domains { unit: None, domain: None, ..domains.clone() };
     let is_lost = !still_hold(instrument, chunks, domains)?;
     let domains = if is_lost { &lost } else { domains };
     let units = domains.units.value;
-    let unit_hold = hold(instrument, chunks, domains, block)?;
-    let chunk_hold = hold(instrument, chunks, domains, whole)?;
-    let held_by_chunk = chunk_hold.map(|held| held.mean());
+    let held = hold(instrument, chunks, domains, [block, whole], block_mean)?;
     let unknown = "units are not known, so that none can be kept busy";
-    let (unit_hold, mut transfer, whole_chunks, cache_read) = match (unit_hold, chunk_hold) {
-        (Some(blocks), Some(wholes)) => {
-            let (short, long) = (blocks.mean(), wholes.mean());
-            let error = (blocks.error().powi(2) + wholes.error().powi(2)).sqrt();
+    let unit_hold = match &held {
+        Some(Held { short, longer }) => {
             let statistic = format!(
                 "reads of one unit follow one another every {:.2} us for {}, {:.2} us for {}",
-                short / 1e3,
+                short.mean() / 1e3,
                 Bytes(bytes(block) as u64),
-                long / 1e3,
+                (short.mean() + longer.mean()) / 1e3,
                 Bytes(bytes(whole) as u64)
             );
-            let span = bytes(whole) - bytes(block);
-            let slope = if span > 0.0 { (long - short) / span } else { 0.0 };
-            // A unit that reads ahead of its own transfers, into a second register, is held no longer for them either: there, only a long
-            // transfer makes others wait for the bus.
-            let hides = span > 0.0 && (long - short) < (4.0 * error).max(0.02 * span * FASTEST);
-            let meetings = if hides { meetings(instrument, chunks, domains)? } else { None };
-            let has_registers = meetings.is_some_and(|[block, chunk]| block < 0.5 * chunk);
-            let moves_whole = hides && !has_registers;
-            let transfer = if has_registers {
-                let held = meetings.map_or(0.0, |[block, chunk]| chunk - block);
-                let statistic = format!(
-                    "{statistic}; a read that meets a longer one on the bus waits {:.2} us longer",
-                    held / 1e3
-                );
-                Finding::of(
-                    held / span * 1e3,
-                    0.8,
-                    statistic,
-                    "a transfer that others wait for, and its unit does not",
-                )
-            } else if moves_whole {
-                shared_bus(instrument, chunks, domains, short)?
-            } else {
-                Finding::of(slope * 1e3, 0.999, statistic.clone(), "what longer reads hold a unit longer for")
-            };
-            let whole_chunks = if span > 0.0 {
-                Finding::of(
-                    moves_whole,
-                    0.99,
-                    statistic.clone(),
-                    "a short read holds a unit as long as a long one, or not",
-                )
-            } else {
-                Finding::undetermined(statistic.clone(), "a chunk is one block")
-            };
-            (
-                Finding::of(short, 0.999, statistic, "units kept busy by reads of blocks"),
-                transfer,
-                whole_chunks,
-                has_registers,
-            )
+            Finding::of(short.mean(), 0.999, statistic, "units kept busy by reads of blocks")
         }
-        _ => (
-            Finding::undetermined(String::new(), unknown),
-            Finding::undetermined(String::new(), unknown),
-            Finding::undetermined(String::new(), unknown),
-            false,
-        ),
+        None => Finding::undetermined(String::new(), unknown),
     };
-    let bus = transfer.value.unwrap_or(0.0) / 1e3;
-    let moved = if whole_chunks.value == Some(true) { bytes(whole) } else { bytes(block) };
-    // Bus and link carry the same bytes one after the other: what the bus does not explain is the link.
-    let link_per_byte = if whole_chunks.value == Some(true) { per_byte } else { per_byte - bus };
-    // Of both slopes.
-    let span = (bytes(whole) - bytes(block)).max(1.0);
-    let idle_error = [&blocks, &wholes].map(|times| Moments::of(times.iter().copied()).error());
-    let held_error = chunk_hold.map_or(0.0, |held| held.error());
-    let error = (idle_error[0].powi(2) + idle_error[1].powi(2) + 2.0 * held_error.powi(2)).sqrt() / span;
-    // Bytes a second that the flash could give, units and buses together, at most.
-    let flash = match (units, domains.degree.value, held_by_chunk) {
-        (Some(units), Some(degree), Some(held)) if bus > 0.0 => {
-            Some((units as f64 * bytes(whole) / held * 1e3).min(degree as f64 / bus * 1e3))
-        }
-        _ => None,
-    };
-    let link = match (controller::link(instrument, chunks, link_per_byte, bus, error, flash)?, transfer.value)
-    {
-        (link, Some(_)) => link,
-        (link, None) => Finding::undetermined(
-            link.statistic,
-            "what longer reads cost may be the bus's, which is not known",
-        ),
-    };
-    if cache_read && let (Some(rate), Some(held)) = (link.value, &mut transfer.value) {
-        // The longer read was in the way on the link, too.
-        *held = (*held - 1e6 / rate).max(0.0);
-    }
-    let bus = transfer.value.unwrap_or(0.0) / 1e3;
+    let idle_slope = Slope::of(&longer, span);
+    let held_slope = held.as_ref().map(|held| Slope::of(&held.longer, span));
+    let Bus { transfer, range, may_overlap, whole_chunks, cache_read, link } =
+        bus::find(instrument, chunks, domains, idle_slope, held_slope, unit_hold.value.unwrap_or(0.0))?;
+    let bus = (range[0] + range[1]) / 2.0;
+    let moved = if whole_chunks.value == Some(false) { bytes(block) } else { bytes(whole) };
     let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
 
     let queues_inside = controller::queues_inside(instrument, chunks, domains, block_read)?;
@@ -198,75 +131,93 @@ pub fn find(
         let reason = "commands wait for those before them, which hides what the controller needs";
         (Finding::undetermined(String::new(), reason), 0.0)
     } else {
-        controller::command(instrument, chunks, domains, block_read, unit_hold.value)?
+        controller::command(instrument, chunks, domains, block_read, unit_hold.value, moved * range[1])?
     };
     let held = unit_hold.value;
     let overhead = held.map_or(0.0, |held| (block_mean - held - link_block).max(0.0));
     let types = page_types(&blocks);
-    let read = match held {
-        Some(held) => {
-            // With cache registers, a unit is held by its array alone as long as that takes longer than a transfer.
-            let array = if cache_read { held } else { held - COMMAND_CYCLES - moved * bus };
-            let values: Vec<f64> = types.iter().map(|mean| (array + mean - block_mean).max(0.0)).collect();
+    // With cache registers, a unit is held by its array alone as long as that takes longer than a transfer.
+    let registers = cache_read.value == Some(true);
+    // Mean array read of what the bus may take, least and most.
+    let array = held.map(|held| {
+        let array = held - COMMAND_CYCLES;
+        let transfers = match registers {
+            true => [0.0; 2],
+            false if may_overlap => [0.0, moved * range[1]],
+            false => range.map(|bus| moved * bus),
+        };
+        [(array - transfers[1]).max(0.0), (array - transfers[0]).max(0.0)]
+    });
+    let read = match array {
+        Some([least, most]) => {
+            let middle = (least + most) / 2.0;
             let statistic = format!(
-                "{READS} reads of one block on an idle device: {}, {}",
+                "{READS} reads of one block on an idle device: {}, {}; their arrays take {:.1} to {:.1} us on the average",
                 kinds(&types),
-                spread(&types)
+                spread(&types),
+                least / 1e3,
+                most / 1e3
             );
-            Finding::of(values, 0.99, statistic, "what a unit is held for, less its transfer")
+            // What is held for no longer than a transfer takes may be the bus, with the array at work behind registers.
+            if most - middle < UNSURE * middle && middle > moved * bus {
+                let values: Vec<f64> =
+                    types.iter().map(|mean| (middle + mean - block_mean).max(0.0)).collect();
+                // Where a unit does not account for most of a read's latency, what takes turns there may be a bus.
+                let sure = if overhead < 0.25 * block_mean { 0.99 } else { 0.9 };
+                Finding::of(values, sure, statistic, "what a unit is held for, less its transfer")
+            } else {
+                let reason =
+                    "a unit is held for array and transfer, and what the transfer takes is not known";
+                Finding::undetermined(statistic, reason)
+            }
         }
         None => Finding::undetermined(String::new(), unknown),
     };
 
     let mut chunk_write = None;
     let mut program = Finding::undetermined(String::new(), "nothing may be written");
+    let (mut sustained_write, mut program_most) = (None, None);
+    let mut turn = Finding::undetermined(String::new(), "programs hide what it costs to turn");
     if instrument.may_write() {
         let writes = idle_writes(instrument, chunks)?;
-        let outside = chunk_mean - held.map_or(0.0, |held| held + (bytes(whole) - moved) * bus);
         chunk_write = Some(median(&mut writes.clone()));
-        let not_program = outside.max(0.0) + COMMAND_CYCLES + bytes(whole) * bus;
         program = match (buffered, units) {
             // What a write spends outside the array is not known, either.
             (Some(_), None) => Finding::undetermined(String::new(), unknown),
             (Some(false), Some(_)) => {
                 let types = page_types(&writes);
-                let values = types.iter().map(|mean| (mean - not_program).max(0.0)).collect();
+                // A write does all that a read of a chunk does, with a program for the array read.
+                let [least, most] = array.unwrap_or_default();
+                let values: Vec<f64> =
+                    types.iter().map(|mean| (mean - chunk_mean + (least + most) / 2.0).max(0.0)).collect();
                 let statistic = format!(
-                    "{} writes on an idle device: {}, {}",
+                    "{} writes on an idle device: {}, {}; a read takes {:.1} us, {:.1} to {:.1} us of it in the array",
                     writes.len(),
                     kinds(&types),
-                    spread(&types)
+                    spread(&types),
+                    chunk_mean / 1e3,
+                    least / 1e3,
+                    most / 1e3
                 );
-                Finding::of(
-                    values,
-                    0.99,
-                    statistic,
-                    "latency of a write, less what a read spends outside the array",
-                )
+                if (most - least) / 2.0 < UNSURE * values[0] {
+                    let reason = "latency of a write, less what a read spends outside the array";
+                    Finding::of(values, 0.99, statistic, reason)
+                } else {
+                    Finding::undetermined(statistic, "what a read spends outside the array is not known")
+                }
             }
             (Some(true), Some(units)) => {
                 let bus_hold = COMMAND_CYCLES + bytes(whole) * bus;
-                match behind_programs(instrument, chunks, units, block_read, bus_hold)? {
-                    Some((delays, statistic)) => {
-                        // The program began when the write was taken, and the read reached the unit later than it was issued.
-                        let values =
-                            delays.iter().map(|delay| (delay + overhead - bus_hold).max(0.0)).collect();
-                        Finding::of(
-                            values,
-                            0.8,
-                            statistic,
-                            "how long reads wait for the unit that programs what a write left in the buffer",
-                        )
-                    }
-                    None => {
-                        let interval = sustained_writes(instrument, chunks)?;
-                        let held = interval * units as f64;
-                        let statistic =
-                            format!("sustained writes end every {:.2} us over {units} units", interval / 1e3);
-                        let reason = "the write buffer hides programs: what all units together sustain, as if each ran one program at a time";
-                        Finding::of(vec![(held - bus_hold).max(0.0)], 0.6, statistic, reason)
-                    }
-                }
+                let waits = behind_programs(instrument, chunks, units, block_read, bus_hold)?;
+                // Before buffers are full.
+                let write = chunk_write.unwrap_or(0.0);
+                turn = controller::turn(instrument, chunks, chunk_read, write, command.value)?;
+                let interval = sustained_writes(instrument, chunks)?;
+                sustained_write = Some(interval);
+                let sustained = interval * units as f64 - bus_hold;
+                let found = behind_buffer(waits, overhead - bus_hold, sustained);
+                program_most = Some(found.1);
+                found.0
             }
             _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
         };
@@ -276,14 +227,9 @@ pub fn find(
         let reason = "what was seen is shorter than an array read, and no program is";
         program = Finding::undetermined(program.statistic, reason);
     }
-    let turn = match (buffered, chunk_write) {
-        (Some(true), Some(write)) => controller::turn(instrument, chunks, chunk_read, write, command.value)?,
-        _ => Finding::undetermined(String::new(), "programs hide what it costs to turn"),
-    };
-    let sustained_write = match instrument.may_write() {
-        true => Some(sustained_writes(instrument, chunks)?),
-        false => None,
-    };
+    if instrument.may_write() && sustained_write.is_none() {
+        sustained_write = Some(sustained_writes(instrument, chunks)?);
+    }
     let write_command = match (buffered, units, program.value.as_deref()) {
         (Some(true), Some(units), Some(programs)) => {
             let interval = sustained_write.unwrap_or(0.0);
@@ -292,19 +238,6 @@ pub fn find(
         }
         _ => None,
     };
-    if let (Some(units), Some(interval), Some(values)) = (units, sustained_write, &mut program.value) {
-        // Where units are what limits writes, their rate says how long a program takes better than how long reads wait for one.
-        let mean = Moments::of(values.iter().copied()).mean();
-        let sustained = interval * units as f64 - COMMAND_CYCLES - bytes(whole) * bus;
-        if buffered == Some(true)
-            && write_command.is_none()
-            && (0.8..1.1).contains(&(sustained / mean.max(1.0)))
-        {
-            values.iter_mut().for_each(|value| *value *= sustained / mean);
-            program.statistic +=
-                &format!("; sustained writes end every {:.2} us over {units} units", interval / 1e3);
-        }
-    }
     let latencies = Latencies {
         block_read,
         chunk_read,
@@ -312,6 +245,7 @@ pub fn find(
         unit_hold,
         read,
         program,
+        program_most,
         transfer,
         whole_chunks,
         command,
@@ -327,19 +261,20 @@ pub fn find(
     Ok((latencies, curves))
 }
 
-/// Bus time of a byte that is too little for any flash, ns.
-const FASTEST: f64 = 0.25;
-
-fn idle(instrument: &mut Instrument<'_>, chunks: Chunks, sectors: u32) -> Result<Vec<f64>, ProbeError> {
-    let mut times = Vec::with_capacity(READS);
-    for _ in 0..READS {
-        let start = chunks.at(instrument.rng.random_range(0..chunks.count())).0;
+/// Latencies of reads at these places on an idle device; none where something else delayed
+/// one, or a buffer served it: neither must move the mean.
+fn idle(
+    instrument: &mut Instrument<'_>,
+    places: &[Lsn],
+    sectors: u32,
+) -> Result<Vec<Option<f64>>, ProbeError> {
+    let mut times = Vec::with_capacity(places.len());
+    for &start in places {
         times.push(instrument.single(Operation::read(start, sectors))?.0 as f64);
     }
-    // A few that something else delayed must not move the mean.
-    let limit = 3.0 * median(&mut times.clone());
-    times.retain(|&time| time < limit);
-    Ok(times)
+    let usual = median(&mut times.clone());
+    let is_usual = |time: f64| time > 0.5 * usual && time < 3.0 * usual;
+    Ok(times.into_iter().map(|time| is_usual(time).then_some(time)).collect())
 }
 
 fn idle_writes(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<Vec<f64>, ProbeError> {
@@ -426,39 +361,11 @@ pub(super) fn companions(
             break;
         }
         let (start, other) = chunks.at(instrument.rng.random_range(0..chunks.count()));
-        if wanted(number, other) {
+        if wanted(number, other) && !found.contains(&start) {
             found.push(start);
         }
     }
     found
-}
-
-/// How long a block waits, at most, that meets the read of another block, or of a chunk, on the bus of both, ns; none where no two units share
-/// one.
-fn meetings(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    domains: &Domains,
-) -> Result<Option<[f64; 2]>, ProbeError> {
-    let (Some((stride, degree)), Some(unit)) = (domains.domain, domains.unit) else { return Ok(None) };
-    if unit.units() == degree {
-        return Ok(None);
-    }
-    let block = instrument.block_sectors();
-    let together =
-        |one: u64, other: u64| one / stride % degree == other / stride % degree && !unit.holds(one, other);
-    let mut waits = [Vec::new(), Vec::new()];
-    for _ in 0..READS / 4 {
-        let pair = companions(instrument, chunks, 2, together);
-        let &[first, second] = pair.as_slice() else { continue };
-        let own = instrument.single(Operation::read(second, block))?.0 as f64;
-        for (sectors, waits) in [block, chunks.sectors as u32].into_iter().zip(&mut waits) {
-            let group =
-                [(Operation::read(first, sectors), Ns::ZERO), (Operation::read(second, block), Ns(300))];
-            waits.push(instrument.group(group)?[1].0 as f64 - 300.0 - own);
-        }
-    }
-    Ok(Some(waits.map(|mut waits| quantile(&mut waits, 0.9).max(0.0))))
 }
 
 /// Whether chunks still share units as they did when the units were found: a device that sends writes to idle units has moved them.
@@ -482,89 +389,87 @@ fn still_hold(
     Ok(contrast > 0.75 * domains.unit_contrast)
 }
 
-/// Time between completions of reads on one unit that is kept busy; none when units are not known.
+/// Time for which a unit is held by the read of a block, and how much longer by that of a chunk, over anchors.
+struct Held {
+    short: Moments,
+    longer: Moments,
+}
+
+/// Times between completions of reads on one unit that is kept busy, of a block and of a chunk at the same places; `alone` is the mean
+/// latency of a block on an idle device. None when units are not known.
 fn hold(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     domains: &Domains,
-    sectors: u32,
-) -> Result<Option<Moments>, ProbeError> {
+    [block, whole]: [u32; 2],
+    alone: f64,
+) -> Result<Option<Held>, ProbeError> {
     let Some(unit) = domains.unit else { return Ok(None) };
-    let mut intervals = Moments::default();
+    let mut held = Held { short: Moments::default(), longer: Moments::default() };
     for _ in 0..ANCHORS {
-        let places = companions(instrument, chunks, 48, |one, other| unit.holds(one, other));
-        intervals.add(busy(instrument, &places, 4, sectors)?);
+        let mut places = Vec::new();
+        let mut own = Moments::default();
+        for place in companions(instrument, chunks, 48, |one, other| unit.holds(one, other)) {
+            let time = instrument.single(Operation::read(place, block))?.0 as f64;
+            // What a buffer serves says nothing of the unit.
+            if time > 0.5 * alone {
+                places.push(place);
+                own.add(time);
+            }
+        }
+        if places.len() < 8 {
+            continue;
+        }
+        let short = busy(instrument, &places, 4, block)?;
+        // Pages that take different times to read are not drawn equally often.
+        held.short.add(short + alone - own.mean());
+        held.longer.add(busy(instrument, &places, 4, whole)? - short);
     }
-    Ok(Some(intervals))
+    Ok((held.short.count >= 2.0).then_some(held))
 }
 
-/// Mean time between completions while `depth` reads of these places are under way.
-fn busy(
+/// Mean time between completions while `depth` reads of these places, in turn, are under way.
+pub(super) fn busy(
     instrument: &mut Instrument<'_>,
     places: &[Lsn],
     depth: u32,
     sectors: u32,
 ) -> Result<f64, ProbeError> {
-    let result = instrument.keep(depth, Ns::MAX, |rng, number| {
-        let place = places[rng.random_range(0..places.len())];
+    let result = instrument.keep(depth, Ns::MAX, |_, number| {
+        let place = places[number as usize % places.len()];
         (number < KEPT).then(|| Operation::read(place, sectors))
     })?;
     Ok(result.interval())
 }
 
-/// Bus time of a byte where whole chunks are always moved: from a domain whose units are all kept busy, if its bus is what limits them.
-fn shared_bus(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    domains: &Domains,
-    unit_hold: f64,
-) -> Result<Finding<f64>, ProbeError> {
-    let (Some((stride, degree)), Some(sub_domains)) = (domains.domain, domains.sub_domains.value) else {
-        return Ok(Finding::undetermined(
-            String::new(),
-            "domains are not known, so that no bus can be kept busy",
-        ));
-    };
-    let bytes = (chunks.sectors * SECTOR_BYTES) as f64;
-    let block = instrument.block_sectors();
-    let mut intervals = Moments::default();
-    for _ in 0..ANCHORS {
-        let places =
-            companions(instrument, chunks, 96, |one, other| one / stride % degree == other / stride % degree);
-        let depth = (8 * sub_domains as u32).min(instrument.depth());
-        intervals.add(busy(instrument, &places, depth, block)?);
-    }
-    let interval = intervals.mean();
-    let statistic = format!(
-        "reads of one domain follow one another every {:.2} us, its {sub_domains} units could do one every {:.2} us",
-        interval / 1e3,
-        unit_hold / sub_domains as f64 / 1e3
+/// Program times behind a write buffer: how long reads wait for a unit that programs, less what else they wait for (`delay_to_program` is what to add),
+/// if random writes sustain what units do that run one such program at a time. Otherwise reads may have waited for several, or something else may
+/// limit writes.
+fn behind_buffer(
+    waits: Option<(Vec<f64>, String)>,
+    delay_to_program: f64,
+    sustained: f64,
+) -> (Finding<Vec<f64>>, f64) {
+    let by_rate = format!(
+        "what random writes sustain is a program of {:.1} us at a time in each unit",
+        sustained / 1e3
     );
-    if sub_domains > 1 && interval > 1.3 * unit_hold / sub_domains as f64 {
-        let held = (interval - COMMAND_CYCLES).max(0.0);
-        return Ok(Finding::of(
-            held / bytes * 1e3,
-            0.95,
-            statistic,
-            "the bus of a domain kept busy; whole chunks are moved",
-        ));
+    let Some((delays, statistic)) = waits else {
+        let reason = "the write buffer hides programs, and no reads wait for them";
+        return (Finding::undetermined(by_rate, reason), sustained.max(0.0));
+    };
+    let statistic = format!("{statistic}; {by_rate}");
+    let values: Vec<f64> = delays.iter().map(|delay| (delay + delay_to_program).max(0.0)).collect();
+    let mean = Moments::of(values.iter().copied()).mean();
+    let most = mean.min(sustained.max(0.0));
+    if (sustained - mean).abs() > 2.0 * UNSURE * mean {
+        let reason = "reads wait for another time than a program takes by the rate of writes: for several programs, or something else limits writes";
+        return (Finding::undetermined(statistic, reason), most);
     }
-    // The longest that one read waits for another on the bus is a transfer.
-    let held = 2.0 * domains.domain_contrast;
-    if sub_domains > 1 && held > 0.0 {
-        return Ok(Finding::of(
-            held / bytes * 1e3,
-            0.6,
-            statistic,
-            "twice the mean wait of two reads that meet on a bus",
-        ));
-    }
-    Ok(Finding::of(
-        0.0,
-        0.9,
-        statistic,
-        "one unit a domain: its transfers cannot be told from its array reads",
-    ))
+    let reason = "how long reads wait for the unit that programs what a write left in the buffer, and as long as writes sustain";
+    // The rate has less noise.
+    let values = values.into_iter().map(|value| value * sustained / mean).collect();
+    (Finding::of(values, 0.9, statistic, reason), most)
 }
 
 /// How long reads wait behind a program that a write just started from the buffer: kinds of delays, and the statistic; none when too few

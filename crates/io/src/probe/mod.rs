@@ -3,6 +3,7 @@
 //! One stage, one file. Stages run in the order of [`run`], each with what the earlier ones found, and leave their findings with the
 //! curves behind them.
 
+mod bus;
 pub mod chunk;
 pub mod collection;
 pub mod controller;

@@ -53,31 +53,48 @@ fn knee(
     operations: u64,
     curve: &mut Curve,
 ) -> Result<Finding<u32>, ProbeError> {
-    let mut points: Vec<(u32, f64)> = Vec::new();
     let depths =
         (0..).map(|power| 1u32 << power).take_while(|&depth| depth <= instrument.depth()).collect::<Vec<_>>();
-    for depth in depths {
+    // Up and down again: what changes with time, such as collection, must not pass for what changes with depth.
+    let mut runs: Vec<[f64; 2]> = vec![[0.0; 2]; depths.len()];
+    let up = depths.iter().enumerate().map(|(at, &depth)| (at, 0, depth));
+    let down = depths.iter().enumerate().rev().map(|(at, &depth)| (at, 1, depth));
+    for (at, run, depth) in up.chain(down) {
         let result = instrument.keep(depth, Ns::MAX, |rng, number| {
             let start = area.random_piece(sectors, rng);
             (number < operations).then_some(Operation { direction, start, sectors: sectors as u32 })
         })?;
         // The beginning fills buffers and queues.
-        points.push((depth, (sectors * SECTOR_BYTES) as f64 / result.second_half_interval().max(1.0) * 1e3));
+        runs[at][run] = (sectors * SECTOR_BYTES) as f64 / result.steady_interval(depth).max(1.0) * 1e3;
     }
+    let points: Vec<(u32, f64)> =
+        depths.iter().zip(&runs).map(|(&depth, [up, down])| (depth, (up + down) / 2.0)).collect();
+    let drift = runs.iter().map(|[up, down]| (up - down).abs() / up.max(*down).max(1.0)).fold(0.0, f64::max);
     let name = if direction == Direction::Read { "random reads" } else { "random writes" };
     curve.lines.push((name.into(), points.iter().map(|&(depth, rate)| (f64::from(depth), rate)).collect()));
     let best = points.iter().map(|&(_, rate)| rate).fold(0.0, f64::max);
     let last = points.last().map_or(0, |&(depth, _)| depth);
+    let knee = |rates: &mut dyn Iterator<Item = f64>| {
+        let rates: Vec<f64> = rates.collect();
+        let best = rates.iter().copied().fold(0.0, f64::max);
+        rates.iter().position(|&rate| rate >= ENOUGH * best)
+    };
+    let [up, down] = [0, 1].map(|run| knee(&mut runs.iter().map(|rates| rates[run])));
     let Some(&(depth, rate)) = points.iter().find(|&&(_, rate)| rate >= ENOUGH * best) else {
         return Ok(Finding::undetermined(String::new(), "nothing was measured"));
     };
-    let statistic = format!("{rate:.0} MB/s at {depth} at a time; the best of 1 to {last} is {best:.0} MB/s");
+    let statistic = format!(
+        "{rate:.0} MB/s at {depth} at a time; the best of 1 to {last} is {best:.0} MB/s; depth by depth, up and down differ by up to {:.0} %",
+        drift * 100.0
+    );
     let least = points.iter().map(|&(_, rate)| rate).fold(f64::MAX, f64::min);
     Ok(if best < 1.15 * least {
         Finding::undetermined(
             statistic,
             "throughput hardly depends on the depth: nothing of the flash is to be seen",
         )
+    } else if up != down || drift > (1.0 - least / best) / 3.0 {
+        Finding::undetermined(statistic, "throughput changes with time as it does with depth")
     } else if depth == last && last > 1 {
         Finding::undetermined(statistic, "throughput still grows at the largest depth")
     } else {

@@ -20,8 +20,8 @@ use std::fmt::Write as _;
 const PAGES_PER_BLOCK: u32 = 256;
 /// Share of spare space where nothing tells: what the difference between decimal and binary units gives away.
 const SPARE: f64 = 0.07;
-/// Size of a write buffer that never fills, bytes.
-const BUFFER: u64 = 16 << 20;
+/// Size of a write buffer that never fills, bytes: memory that a controller has of its own. A larger one would let bursts outrun the flash, and show.
+const BUFFER: u64 = 1 << 20;
 
 /// One level of striping: its letter in the names of allocation orders, and how many there are.
 type Level = (char, u64);
@@ -121,23 +121,34 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         [one] => PageLatency::Uniform(one.round() as u64),
         many => PageLatency::PerType(many.iter().map(|value| value.round() as u64).collect()),
     };
+    // What a longer read costs is all the bus's where nothing tells, and what is left of a read its array's.
+    let block_bytes = f64::from(findings.subject.block_bytes);
+    let longer = (latencies.chunk_read - latencies.block_read).max(0.0);
+    let on_bus = if f64::from(page_bytes) > block_bytes {
+        longer / (f64::from(page_bytes) - block_bytes)
+    } else {
+        0.0
+    };
     let read_ns = match &latencies.read.value {
         Some(values) => source.found(latency(values), "read times".into()),
         None => source.assumed(
-            PageLatency::Uniform(latencies.block_read as u64),
-            "all of a read's latency in the array",
+            PageLatency::Uniform((latencies.block_read - on_bus * block_bytes).max(0.0) as u64),
+            "all of a block's latency in the array",
         ),
-    };
-    let program_ns = match &latencies.program.value {
-        Some(values) => source.found(latency(values), "program times".into()),
-        None => {
-            let value = latencies.chunk_write.unwrap_or(10.0 * latencies.block_read);
-            source.assumed(PageLatency::Uniform(value as u64), "program times")
-        }
     };
     let transfer_ps_per_byte = match latencies.transfer.value {
         Some(ps) => source.found(ps.round() as u64, "bus speed".into()),
-        None => source.assumed(2_500, "a bus of 400 MB/s"),
+        None => source
+            .assumed((on_bus * 1e3).round() as u64, "what a chunk takes longer than a block, on the bus"),
+    };
+    let program_ns = match (&latencies.program.value, latencies.program_most) {
+        (Some(values), _) => source.found(latency(values), "program times".into()),
+        (None, Some(most)) => source
+            .assumed(PageLatency::Uniform(most as u64), "programs as long as they can be behind the buffer"),
+        (None, _) => {
+            let value = latencies.chunk_write.unwrap_or(10.0 * latencies.block_read);
+            source.assumed(PageLatency::Uniform(value as u64), "program times")
+        }
     };
     source.note_assumed("erase time");
     source.note_assumed("threshold of collection");
@@ -170,7 +181,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         advanced_commands: AdvancedCommands {
             die_interleave: dies > 1,
             multi_plane: together > 1,
-            cache_read: latencies.cache_read,
+            cache_read: latencies.cache_read.value == Some(true),
             ..AdvancedCommands::NONE
         },
         translation: Translation {
@@ -276,7 +287,10 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
     if let Some(buffer) = findings.write_buffer.as_ref().filter(|buffer| buffer.present.value == Some(true)) {
         let bytes = match buffer.size.value {
             Some(size) => source.found(size.0, format!("a write buffer of {size}")),
-            None => source.assumed(BUFFER, "a write buffer of 16 MiB"),
+            None => match buffer.size_about {
+                Some(size) => source.assumed(size.0, &format!("a write buffer of about {size}")),
+                None => source.assumed(BUFFER, "a write buffer of 1 MiB"),
+            },
         };
         let pages = (bytes / page).clamp(1, 1 << 22) as u32;
         // What waits below a stripe is not written back: a stripe goes as a whole.

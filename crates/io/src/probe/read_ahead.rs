@@ -4,7 +4,7 @@
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
-use super::statistics::{Moments, confidence, in_errors, median, welch};
+use super::statistics::{Moments, confidence, in_errors, median, quantile, welch};
 use crate::target::Operation;
 use planewise_model::words::counted;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
@@ -23,8 +23,8 @@ pub struct ReadAhead {
     pub streams: Finding<u32>,
 }
 
-/// A read that takes less than this share of a random one comes from a buffer.
-const FAST: f64 = 0.75;
+/// Reads that take less than this share of the fastest tenth of random ones come from a buffer.
+const CLEARLY: f64 = 0.8;
 /// Streams are looked for up to this many.
 const MOST_STREAMS: u32 = 32;
 
@@ -78,7 +78,7 @@ pub fn find(
     );
     // A few slow ones (a unit that still works for the stream before) say nothing against it.
     let typical = median(&mut lates) / median(&mut firsts).max(1.0);
-    let is_there = late.mean() < 0.9 * alone && z > 6.0 || typical < 0.7;
+    let is_there = late.mean() < 0.9 * alone && z > 6.0 || typical < 0.7 && z > 3.0;
     let reason = if is_there {
         "reads in sequence become faster"
     } else {
@@ -100,19 +100,15 @@ pub fn find(
         };
         return Ok((found, vec![curve]));
     }
-    let middle = (alone + late.mean()) / 2.0;
-    let trigger = by_place.iter().position(|moments| moments.mean() < middle);
-    let trigger = match trigger {
-        Some(reads) => Finding::of(
-            reads as u32,
-            0.9,
-            format!("read {} is the first fast one", reads + 1),
-            "reads before the first fast one",
-        ),
-        None => Finding::undetermined(String::new(), "no single read is clearly faster"),
+    let (trigger, limit) = trigger(instrument, area, sectors)?;
+    let Some(limit) = limit else {
+        let reason = "reads from the buffer are not clearly faster than the fastest from flash";
+        let window = Finding::undetermined(String::new(), reason);
+        let streams = Finding::undetermined(String::new(), reason);
+        return Ok((ReadAhead { present, trigger, window, streams }, vec![curve]));
     };
-    let (window, window_curve) = window(instrument, area, sectors, alone, repeats)?;
-    let (streams, streams_curve) = streams(instrument, area, sectors, alone, late.mean())?;
+    let (window, window_curve) = window(instrument, area, sectors, limit, repeats)?;
+    let (streams, streams_curve) = streams(instrument, area, sectors, limit)?;
     Ok((ReadAhead { present, trigger, window, streams }, vec![curve, window_curve, streams_curve]))
 }
 
@@ -126,12 +122,70 @@ fn place(instrument: &mut Instrument<'_>, area: Area, sectors: u64, length: u64)
     room.random_piece(sectors, &mut instrument.rng).0
 }
 
+/// Time between reads in which what is read ahead gets to the buffer.
+const PAUSE: Ns = Ns::from_millis(2);
+/// Share of the reads that must be fast, or slow, for all to be.
+const MOST: f64 = 0.75;
+
+/// After how many reads of a stream the first fast one comes, when what is read ahead has time to arrive; and the latency below which a read comes
+/// from the buffer, if that is clear.
+fn trigger(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    sectors: u64,
+) -> Result<(Finding<u32>, Option<f64>), ProbeError> {
+    const LENGTH: u64 = 16;
+    const STREAMS: u32 = 12;
+    let mut times = vec![Vec::new(); LENGTH as usize];
+    let mut random = Vec::new();
+    for _ in 0..STREAMS {
+        let at = place(instrument, area, sectors, 4 * LENGTH);
+        for (number, times) in times.iter_mut().enumerate() {
+            times.push(instrument.single(read(at, number as u64, sectors))?.0 as f64);
+            instrument.pause(PAUSE)?;
+        }
+    }
+    for _ in 0..64 {
+        let elsewhere = area.random_piece(sectors, &mut instrument.rng);
+        random.push(instrument.single(Operation::read(elsewhere, sectors as u32))?.0 as f64);
+    }
+    // Pages of several kinds: the fastest of them must not pass for a buffer.
+    let flash = quantile(&mut random, 0.1);
+    let buffer = median(&mut times[8..].concat());
+    if buffer > CLEARLY * flash {
+        let statistic = format!(
+            "reads of a stream with pauses take {:.1} us, a tenth of random ones less than {:.1} us",
+            buffer / 1e3,
+            flash / 1e3
+        );
+        return Ok((Finding::undetermined(statistic, "no read is clearly the first fast one"), None));
+    }
+    let limit = (buffer + flash) / 2.0;
+    let fast: Vec<u32> =
+        times.iter().map(|times| times.iter().filter(|&&time| time < limit).count() as u32).collect();
+    let share = |fast: u32| f64::from(fast) / f64::from(STREAMS);
+    let first = fast.iter().position(|&fast| share(fast) > MOST);
+    let found = match first {
+        Some(first) if fast[..first].iter().all(|&fast| share(fast) < 1.0 - MOST) => Finding::of(
+            first as u32,
+            0.95,
+            format!("read {} is the first fast one in {} of {STREAMS} streams", first + 1, fast[first]),
+            "reads before the first fast one",
+        ),
+        _ => Finding::undetermined(
+            format!("of reads 1 to {LENGTH} in {STREAMS} streams are fast: {fast:?}"),
+            "no single read is clearly the first fast one",
+        ),
+    };
+    Ok((found, Some(limit)))
+}
+
 /// How far ahead data are in the buffer once a stream has run and paused: each distance is tried on a new stream, as a read far ahead ends it.
 fn window(
     instrument: &mut Instrument<'_>,
     area: Area,
     sectors: u64,
-    alone: f64,
+    limit: f64,
     repeats: usize,
 ) -> Result<(Finding<Bytes>, Curve), ProbeError> {
     const REACH: u64 = 4096;
@@ -152,7 +206,7 @@ fn window(
         }
         let time = median(&mut times);
         points.push((distance as f64, time / 1e3));
-        if time < FAST * alone {
+        if time < limit {
             farthest = distance;
             misses = 0;
         } else {
@@ -182,13 +236,12 @@ fn streams(
     instrument: &mut Instrument<'_>,
     area: Area,
     sectors: u64,
-    alone: f64,
-    ahead: f64,
+    limit: f64,
 ) -> Result<(Finding<u32>, Curve), ProbeError> {
     const READS: u64 = 24;
     let mut points = Vec::new();
     let mut served = 0;
-    let mut lost = false;
+    let (mut lost, mut is_clear) = (false, true);
     for count in 1..=MOST_STREAMS {
         let room = area.sectors / u64::from(count) / sectors * sectors;
         if room < (READS + 4) * sectors {
@@ -208,13 +261,17 @@ fn streams(
                 if number >= READS / 2 {
                     times.push(time);
                 }
+                instrument.pause(PAUSE)?;
             }
         }
+        let fast = times.iter().filter(|&&time| time < limit).count() as f64 / times.len() as f64;
         let mean = Moments::of(times.iter().copied()).mean();
         points.push((f64::from(count), mean / 1e3));
-        if mean < ahead + 0.6 * (alone - ahead) {
+        if fast > MOST {
+            is_clear &= !lost;
             served = count;
         } else {
+            is_clear &= fast < 1.0 - MOST;
             lost = true;
             if count > served + 2 {
                 break;
@@ -234,6 +291,9 @@ fn streams(
     );
     let finding = match (served, lost) {
         (0, _) => Finding::undetermined(statistic, "not even one stream is clearly faster"),
+        (_, true) if !is_clear => {
+            Finding::undetermined(statistic, "with more streams, some reads are fast and others slow")
+        }
         (_, true) => Finding::of(served, 0.95, statistic, "with one more, reads are as slow as random ones"),
         (_, false) => Finding::undetermined(statistic, "as many streams as were tried are all read ahead of"),
     };

@@ -4,6 +4,8 @@ use super::domains::{Chunks, Domains};
 use super::finding::{Curve, Finding};
 use super::findings::{FORMAT, Findings, Stage, Subject};
 use super::instrument::{Area, Instrument};
+use super::parallelism::Parallelism;
+use super::read_ahead::ReadAhead;
 use super::{
     ProbeError, chunk, collection, domains, interference, latency, mapping, parallelism, prepare, read_ahead,
     regions, write_buffer,
@@ -369,6 +371,16 @@ fn alone(findings: &Findings) -> f64 {
     findings.domains.as_ref().map_or(0.0, |domains| domains.alone[1])
 }
 
+/// Why throughput and reads in sequence say nothing of a drive.
+const NOTHING_INSIDE: &str =
+    "neither chunks nor units are to be seen: what was measured may be RAM, a cache, or the host";
+
+/// Whether something of the flash showed in reads.
+fn is_inside_seen(findings: &Findings) -> bool {
+    findings.chunk.as_ref().is_some_and(|chunk| chunk.value.is_some())
+        || findings.domains.as_ref().is_some_and(|domains| domains.units.value.is_some())
+}
+
 fn find_read_ahead(
     instrument: &mut Instrument<'_>,
     options: &Options,
@@ -377,7 +389,12 @@ fn find_read_ahead(
     let sectors = chunk_sectors(instrument, findings);
     let repeats = if options.quick { 16 } else { 48 };
     let (found, curves) = read_ahead::find(instrument, area(options), sectors, alone(findings), repeats)?;
-    findings.read_ahead = Some(found);
+    let present = if is_inside_seen(findings) || found.present.value == Some(true) {
+        found.present
+    } else {
+        Finding::undetermined(found.present.statistic, NOTHING_INSIDE)
+    };
+    findings.read_ahead = Some(ReadAhead { present, ..found });
     add(findings, "read-ahead", curves);
     Ok(())
 }
@@ -417,6 +434,13 @@ fn find_parallelism(
     let sectors = chunk_sectors(instrument, findings);
     let operations = if options.quick { 1024 } else { 8192 };
     let (found, curve) = parallelism::find(instrument, area(options), sectors, operations)?;
+    let found = if is_inside_seen(findings) {
+        found
+    } else {
+        let [reads, writes] =
+            [found.reads, found.writes].map(|found| Finding::undetermined(found.statistic, NOTHING_INSIDE));
+        Parallelism { reads, writes }
+    };
     findings.parallelism = Some(found);
     add(findings, "parallelism", [curve]);
     Ok(())

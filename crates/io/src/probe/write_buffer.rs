@@ -5,7 +5,7 @@ use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
 use super::statistics::median;
 use crate::target::Operation;
-use planewise_model::{Bytes, Ns, SECTOR_BYTES};
+use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
 
 /// What was found.
@@ -17,12 +17,26 @@ pub struct WriteBuffer {
     pub size: Finding<Bytes>,
     /// Share of it that stays full when the device is idle.
     pub kept: Finding<f64>,
+    /// What a profile takes for its size where that is not sure; nothing where no burst fills it.
+    pub size_about: Option<Bytes>,
 }
 
 /// Why there is nothing to say of a buffer.
 const UNSEEN: &str = "there is no write buffer to be seen";
-/// Data written in the burst, at most.
-const BURST: u64 = 256 << 20;
+/// Data written in a burst, and writes at least and at most.
+pub(super) const BURST: u64 = 128 << 20;
+pub(super) const WRITES: [u64; 2] = [2048, 32_768];
+/// Chunks of a write in bursts of long ones: where commands limit short writes before flash does.
+pub(super) const LONG: [u64; 2] = [4, 16];
+/// Long writes of a burst.
+pub(super) const LONG_WRITES: u64 = 1024;
+/// Bursts of a kind, at most: the first may run into something else, such as collection, that the others begin with.
+pub(super) const BURSTS: usize = 3;
+/// Share by which two bursts may differ that say the same.
+const AGREE: f64 = 0.15;
+
+/// Share of the writes up to the step that flash may have had by its later rate: it begins idle, and may be faster or slower at first.
+const DRAINED: f64 = 0.1;
 
 /// Looks for a write buffer with writes of `sectors` at random places; `alone` is the latency of such a read on an idle device, ns.
 ///
@@ -35,42 +49,126 @@ pub fn find(
     alone: f64,
 ) -> Result<(WriteBuffer, Curve), ProbeError> {
     let bytes = (sectors * SECTOR_BYTES) as f64;
-    instrument.pause(Ns::from_millis(1000))?;
-    // All at once: slower than the link only when there is no room left.
     let depth = instrument.depth().min(64);
-    let writes = (BURST / (sectors * SECTOR_BYTES)).clamp(2048, 65_536).min(area.pieces(sectors));
-    let mut places = Vec::with_capacity(writes as usize);
-    let burst = instrument.keep(depth, Ns::MAX, |rng, number| {
-        let start = area.random_piece(sectors, rng);
-        places.push(start);
-        (number < writes).then(|| Operation::write(start, sectors as u32))
-    })?;
-    places.truncate(writes as usize);
-    let interval = burst.second_half_interval();
-    let taken = |count: usize, end: Ns| count as f64 - end.0 as f64 / interval.max(1.0);
-    let ahead = burst.ends.iter().enumerate().map(|(count, &end)| taken(count + 1, end)).fold(0.0, f64::max);
-    let step = (burst.ends.len() / 128).max(1);
-    let curve = Curve {
+    let writes = (BURST / (sectors * SECTOR_BYTES)).clamp(WRITES[0], WRITES[1]).min(area.pieces(sectors));
+    // All at once: slower than the link only when there is no room left.
+    let short = bursts(instrument, area, sectors, (writes, depth))?;
+    let (first, places) = (&short.first, &short.places);
+    let curve = curve(first, bytes);
+    instrument.pause(Ns::from_millis(1000))?;
+    let Resident { resident, fastest, is_all } = resident(instrument, places, sectors, alone)?;
+    // Programs take longer than reads in all NAND flash: a write that takes no longer than a read was not programmed yet.
+    let mut idle = Vec::new();
+    for _ in 0..64 {
+        let place = area.random_piece(sectors, &mut instrument.rng);
+        idle.push(instrument.single(Operation::write(place, sectors as u32))?.0 as f64);
+    }
+    let idle = median(&mut idle);
+    let is_quick = idle < 0.9 * alone;
+    // Neither as quick as a link, nor as slow as a program: reads may come from the buffer themselves.
+    let is_slow = idle > 1.2 * alone;
+    let is_resident = resident >= 8;
+    let of_last = format!("{resident} of the last writes are read from a buffer ({:.1} us)", fastest / 1e3);
+    let presence = format!(
+        "a write on an idle device takes {:.1} us, a read {:.1} us; {of_last}",
+        idle / 1e3,
+        alone / 1e3
+    );
+    let unseen = |present: Finding<bool>, reason: &str| WriteBuffer {
+        present,
+        size: Finding::undetermined(short.said.clone(), reason),
+        kept: Finding::undetermined(of_last.clone(), reason),
+        size_about: None,
+    };
+    if is_slow && !is_resident {
+        // However uneven a burst is: a write that takes as long as a program was programmed.
+        let reason = "a write takes longer than a read, and what was written last is read from flash";
+        return Ok((unseen(Finding::of(false, 0.95, presence, reason), UNSEEN), curve));
+    }
+    if !is_resident && !is_quick {
+        let reason =
+            "writes take about as long as reads: all of the area may be in a buffer, or there is none";
+        return Ok((unseen(Finding::undetermined(presence, reason), reason), curve));
+    }
+    let present = if is_resident {
+        Finding::of(true, 0.99, presence, "what was written last is read from a buffer")
+    } else {
+        Finding::of(true, 0.95, presence, "writes take no longer than reads, and programs would")
+    };
+    if is_all {
+        let least = Bytes((resident as f64 * bytes) as u64);
+        let reason = format!("all that was written is still in the buffer: at least {least}");
+        return Ok((unseen(present, &reason), curve));
+    }
+    let Room { sure, about, said } = room(instrument, area, sectors, &short)?;
+    let whole = |room: f64| room + resident as f64;
+    let size_about = about.map(|room| Bytes((whole(room) * bytes) as u64));
+    let Some((room, confidence)) = sure else {
+        let reason = "it never fills, or not twice alike: flash keeps up with what the link and the controller let through, or something else slows writes down";
+        let found = WriteBuffer {
+            present,
+            size: Finding::undetermined(said, reason),
+            kept: Finding::undetermined(of_last, "the size of the buffer is not known"),
+            size_about,
+        };
+        return Ok((found, curve));
+    };
+    let size = whole(room);
+    let reason = "writes that were taken before flash could have them, and those that stay";
+    let found = WriteBuffer {
+        present,
+        size: Finding::of(Bytes((size * bytes) as u64), confidence, format!("{said}; {of_last}"), reason),
+        kept: Finding::of(
+            resident as f64 / size,
+            confidence,
+            format!("{of_last}, of room for {size:.0}"),
+            "what is read from the buffer on an idle device, of its size",
+        ),
+        size_about,
+    };
+    Ok((found, curve))
+}
+
+/// Confidence of a size that bursts agree on: what is seen once more may still be another store in front of the flash.
+const SURE: f64 = 0.9;
+/// The same where flash had a good part of them, and bursts of writes of different lengths agree.
+const LESS_SURE: f64 = 0.8;
+
+fn curve(ends: &[Ns], bytes: f64) -> Curve {
+    let step = (ends.len() / 128).max(1);
+    Curve {
         title: "Write buffer: a burst of random writes on an idle device".into(),
         x: "time, ms".into(),
         y: "written, MB".into(),
         lines: vec![(
-            format!("writes of {}", Bytes(sectors * SECTOR_BYTES)),
-            burst
-                .ends
-                .iter()
+            format!("writes of {}", Bytes(bytes as u64)),
+            ends.iter()
                 .enumerate()
                 .step_by(step)
                 .map(|(count, end)| (end.0 as f64 / 1e6, count as f64 * bytes / 1e6))
                 .collect(),
         )],
-    };
-    instrument.pause(Ns::from_millis(1000))?;
-    // What was written last and is still there is read at the speed of the link.
-    let mut resident = 0u64;
-    let mut slow = 0;
-    let mut seen: Vec<planewise_model::Lsn> = Vec::new();
-    let mut times = Vec::new();
+    }
+}
+
+/// What of the last writes is still in the buffer.
+struct Resident {
+    resident: u64,
+    /// Median latency of the reads that looked, ns.
+    fastest: f64,
+    /// Whether none of them came from flash.
+    is_all: bool,
+}
+
+/// Reads what was written last, latest first: what is still in the buffer is read at the speed of the link.
+fn resident(
+    instrument: &mut Instrument<'_>,
+    places: &[Lsn],
+    sectors: u64,
+    alone: f64,
+) -> Result<Resident, ProbeError> {
+    let (mut resident, mut slow) = (0u64, 0);
+    let (mut seen, mut times): (Vec<Lsn>, Vec<f64>) = (Vec::new(), Vec::new());
     for &place in places.iter().rev() {
         if seen.contains(&place) {
             continue;
@@ -90,137 +188,165 @@ pub fn find(
             break;
         }
     }
-    let fastest = median(&mut times);
-    // Programs take longer than reads in all NAND flash: a write that takes no longer than a read was not programmed yet.
-    let mut idle = Vec::new();
-    for _ in 0..64 {
-        let place = area.random_piece(sectors, &mut instrument.rng);
-        idle.push(instrument.single(Operation::write(place, sectors as u32))?.0 as f64);
-    }
-    let idle = median(&mut idle);
-    let is_quick = idle < 0.9 * alone;
-    // Neither as quick as a link, nor as slow as a program: reads may come from the buffer themselves.
-    let is_slow = idle > 1.2 * alone;
-    let all_resident = slow < 8;
-    let mut statistic = format!(
-        "a write on an idle device takes {:.1} us, a read {:.1} us; ",
-        idle / 1e3,
-        alone / 1e3
-    ) + &format!(
-        "a burst is ahead of the sustained rate by up to {:.0} writes; {resident} of the last ones are read from a buffer ({:.1} us)",
-        ahead,
-        fastest / 1e3
-    );
-    // Operations under way are ahead, too, and a sustained rate has noise.
-    let is_ahead = ahead > 1.25 * f64::from(depth) + 0.01 * writes as f64;
-    let is_resident = resident >= 8;
-    if is_slow && !is_resident {
-        // However uneven a burst is: a write that takes as long as a program was programmed.
-        let reason = "a write takes longer than a read, and what was written last is read from flash";
-        let found = WriteBuffer {
-            present: Finding::of(false, 0.95, statistic.clone(), reason),
-            size: Finding::undetermined(String::new(), UNSEEN),
-            kept: Finding::undetermined(String::new(), UNSEEN),
-        };
-        return Ok((found, curve));
-    }
-    if !is_resident && !is_quick {
-        let reason =
-            "writes take about as long as reads: all of the area may be in a buffer, or there is none";
-        let found = WriteBuffer {
-            present: Finding::undetermined(statistic.clone(), reason),
-            size: Finding::undetermined(statistic.clone(), reason),
-            kept: Finding::undetermined(statistic, reason),
-        };
-        return Ok((found, curve));
-    }
-    if is_resident && all_resident {
-        let least = Bytes((resident as f64 * bytes) as u64);
-        let reason = format!("all that was written is still in the buffer: at least {least}");
-        let found = WriteBuffer {
-            present: Finding::of(true, 0.99, statistic.clone(), "what was written is read from a buffer"),
-            size: Finding::undetermined(statistic.clone(), reason.clone()),
-            kept: Finding::undetermined(statistic, reason),
-        };
-        return Ok((found, curve));
-    }
-    let reason = "writes that were taken before flash could have them, and those that stay";
-    if !is_ahead {
-        // Commands may limit short writes before flash does; long ones need fewer.
-        let (ahead, said) = burst_of_long_writes(instrument, area, sectors)?;
-        statistic += &format!("; {said}");
-        if let Some(ahead) = ahead {
-            let statistic = statistic.clone();
-            let size = ahead + resident as f64;
-            let found = WriteBuffer {
-                present: Finding::of(true, 0.95, statistic.clone(), reason),
-                size: Finding::of(Bytes((size * bytes) as u64), 0.6, statistic.clone(), reason),
-                kept: Finding::of(
-                    resident as f64 / size,
-                    0.6,
-                    statistic,
-                    "what is read from the buffer on an idle device",
-                ),
-            };
-            return Ok((found, curve));
-        }
-    }
-    if !is_ahead && !is_resident {
-        let never = "it never fills: flash keeps up with what the link and the controller let through";
-        let found = WriteBuffer {
-            present: Finding::of(
-                true,
-                0.95,
-                statistic.clone(),
-                "writes take no longer than reads, and programs would",
-            ),
-            size: Finding::undetermined(statistic.clone(), never),
-            kept: Finding::undetermined(statistic, never),
-        };
-        return Ok((found, curve));
-    }
-    let size = ahead.max(0.0) + resident as f64;
-    let found = WriteBuffer {
-        present: Finding::of(true, 0.99, statistic.clone(), reason),
-        size: Finding::of(Bytes((size * bytes) as u64), 0.6, statistic.clone(), reason),
-        kept: Finding::of(
-            resident as f64 / size,
-            0.8,
-            statistic,
-            "what is read from the buffer on an idle device",
-        ),
-    };
-    Ok((found, curve))
+    Ok(Resident { resident, fastest: median(&mut times), is_all: slow < 8 })
 }
 
-/// A burst of writes of several chunks each: by how many chunks it is ahead of what goes on later, if that is more than is under way.
-fn burst_of_long_writes(
+/// Bursts of writes of one length.
+struct Bursts {
+    /// Where each stepped down.
+    knees: Vec<Option<Knee>>,
+    /// That in words.
+    said: String,
+    /// Completions of the first.
+    first: Vec<Ns>,
+    /// Where the last wrote.
+    places: Vec<Lsn>,
+}
+
+impl Bursts {
+    /// Writes taken beyond what flash could have, as two bursts in a row say that leave flash little of them.
+    fn alike(&self) -> Option<f64> {
+        self.knees.windows(2).find_map(|pair| {
+            let (one, other) = (pair[0]?, pair[1]?);
+            let few = |knee: Knee| knee.drained < DRAINED * knee.at as f64;
+            let [room, again] = [one, other].map(|knee| knee.at as f64 - knee.drained / 2.0);
+            (few(one) && few(other) && (room - again).abs() < AGREE * room.max(again))
+                .then_some((room + again) / 2.0)
+        })
+    }
+
+    /// The same where flash had more of them, by each burst.
+    fn ahead(&self) -> impl Iterator<Item = f64> {
+        self.knees.iter().flatten().map(|knee| knee.at as f64 - knee.drained)
+    }
+}
+
+/// Bursts of `writes` at a depth, until two in a row are alike.
+fn bursts(
     instrument: &mut Instrument<'_>,
     area: Area,
     sectors: u64,
-) -> Result<(Option<f64>, String), ProbeError> {
-    const DEPTH: u32 = 2;
-    let longest = instrument.target().info().longest.0 / SECTOR_BYTES / sectors;
-    let (mut clear, mut said): (Vec<f64>, Vec<String>) = (Vec::new(), Vec::new());
-    for chunks in [4, 8, 16, 32].into_iter().filter(|&chunks| chunks <= longest) {
-        instrument.pause(Ns::from_millis(500))?;
-        let burst = instrument.keep(DEPTH, Ns::MAX, |rng, number| {
-            let start = area.random_piece(chunks * sectors, rng);
-            (number < 1024).then(|| Operation::write(start, (chunks * sectors) as u32))
+    (writes, depth): (u64, u32),
+) -> Result<Bursts, ProbeError> {
+    let mut all = Bursts { knees: Vec::new(), said: String::new(), first: Vec::new(), places: Vec::new() };
+    let mut said = Vec::new();
+    for _ in 0..BURSTS {
+        instrument.pause(Ns::from_millis(1000))?;
+        all.places.clear();
+        let places = &mut all.places;
+        let burst = instrument.keep(depth, Ns::MAX, |rng, number| {
+            let start = area.random_piece(sectors, rng);
+            (number < writes).then(|| {
+                places.push(start);
+                Operation::write(start, sectors as u32)
+            })
         })?;
-        let interval = burst.second_half_interval().max(1.0);
-        let ahead =
-            burst.ends.iter().enumerate().map(|(count, end)| (count + 1) as f64 - end.0 as f64 / interval);
-        let ahead = ahead.fold(0.0, f64::max);
-        said.push(format!("{:.0} for writes of {chunks} chunks", ahead * chunks as f64));
-        if ahead > 1.25 * f64::from(DEPTH) {
-            // Of the writes under way, half is in the buffer.
-            clear.push((ahead + f64::from(DEPTH) / 2.0) * chunks as f64);
+        let knee = knee(&burst.ends);
+        if all.first.is_empty() {
+            all.first = burst.ends;
+        }
+        said.push(match knee {
+            Some(Knee { at, drained }) => format!("{at} of which flash had {drained:.0}"),
+            None => "no step".to_owned(),
+        });
+        all.knees.push(knee);
+        if all.alike().is_some() {
+            break;
         }
     }
-    let said = format!("bursts are ahead by chunks: {}", said.join(", "));
-    // A burst that ran into something else (collection, a rate that drifts) stands alone.
-    let size = median(&mut clear.clone());
-    let agree = clear.iter().filter(|&&ahead| ahead < 1.7 * size && size < 1.7 * ahead).count();
-    Ok(((agree >= 2).then_some(size), said))
+    all.said = format!("bursts of writes step down after {}", said.join(", "));
+    Ok(all)
+}
+
+/// Room for writes, in chunks, on an idle device.
+struct Room {
+    /// And how sure that is.
+    sure: Option<(f64, f64)>,
+    /// What is most likely.
+    about: Option<f64>,
+    said: String,
+}
+
+/// How many chunks are taken beyond what flash could have meanwhile: by `short` writes of a chunk, or those of several.
+fn room(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    sectors: u64,
+    short: &Bursts,
+) -> Result<Room, ProbeError> {
+    let mut said = short.said.clone();
+    if let Some(room) = short.alike() {
+        return Ok(Room { sure: Some((room, SURE)), about: Some(room), said });
+    }
+    let mut ahead: Vec<f64> = short.ahead().collect();
+    let longest = instrument.target().info().longest.0 / SECTOR_BYTES / sectors;
+    for chunks in LONG.into_iter().filter(|&chunks| chunks <= longest) {
+        let writes = LONG_WRITES.min(area.pieces(chunks * sectors));
+        let long = bursts(instrument, area, chunks * sectors, (writes, 2))?;
+        said = format!("{said}; with {chunks} chunks each: {}", long.said);
+        if let Some(room) = long.alike() {
+            let room = room * chunks as f64;
+            return Ok(Room { sure: Some((room, SURE)), about: Some(room), said });
+        }
+        ahead.extend(long.ahead().map(|room| room * chunks as f64));
+    }
+    let about = (!ahead.is_empty()).then(|| median(&mut ahead.clone()));
+    let do_agree = ahead.len() == (1 + LONG.len()) * BURSTS
+        && about.is_some_and(|about| ahead.iter().all(|room| (room - about).abs() < AGREE * about));
+    Ok(Room { sure: about.filter(|_| do_agree).map(|room| (room, LESS_SURE)), about, said })
+}
+
+/// Where writes begin to wait for flash.
+#[derive(Clone, Copy)]
+struct Knee {
+    /// Writes complete by then.
+    at: usize,
+    /// Writes that flash can have had of them, at most: those that complete in the same time later. It may have had none, while it began.
+    drained: f64,
+}
+
+/// Where completions step down to a steady rate, if they do: the earliest that they keep for three times as long as they took to get there, as what
+/// comes later may be collection.
+fn knee(ends: &[Ns]) -> Option<Knee> {
+    let end = |writes: usize| ends[writes - 1].0 as f64;
+    (5..).map(|power| 1usize << power).take_while(|from| 4 * from <= ends.len()).find_map(|from| {
+        let [near, far] = [(from, 2 * from), (2 * from, 4 * from)]
+            .map(|(from, to)| (end(to) - end(from)) / (to - from) as f64);
+        if near <= 0.0 || (far / near - 1.0).abs() > AGREE {
+            return None;
+        }
+        let interval = (end(4 * from) - end(from)) / (3 * from) as f64;
+        let ahead = |writes: usize| writes as f64 - end(writes) / interval;
+        let at = (1..=from).max_by(|&one, &other| ahead(one).total_cmp(&ahead(other)))?;
+        // A few ahead are those under way, or noise of the rate.
+        (ahead(at) > 0.05 * at as f64 + 4.0).then_some(Knee { at, drained: end(at) / interval })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Completions of writes that take one time each up to a number of them, then another, then a third.
+    fn ends(steps: &[(usize, u64)]) -> Vec<Ns> {
+        let mut time = 0;
+        let mut ends = Vec::new();
+        for &(writes, each) in steps {
+            for _ in 0..writes {
+                time += each;
+                ends.push(Ns(time));
+            }
+        }
+        ends
+    }
+
+    #[test]
+    fn a_burst_has_a_knee_where_the_buffer_is_full_whatever_comes_later() {
+        let knee_of = |steps: &[(usize, u64)]| knee(&ends(steps)).map(|knee| knee.at);
+        assert_eq!(knee_of(&[(500, 1000), (4000, 20_000), (4000, 90_000)]), Some(500));
+        assert_eq!(knee_of(&[(500, 0), (4000, 20_000)]), Some(500));
+        assert_eq!(knee_of(&[(8000, 1000)]), None);
+        // Too little is left to see whether the rate keeps.
+        assert_eq!(knee_of(&[(500, 1000), (1000, 20_000)]), None);
+    }
 }

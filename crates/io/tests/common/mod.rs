@@ -1,8 +1,12 @@
 //! Devices with known insides, drawn at random.
 
-use planewise_model::Profile;
+// Each test takes what it needs of it.
+#![allow(dead_code)]
+
+use planewise_io::target::{Completed, Operation, SimTarget, Target, TargetError, TargetInfo};
 use planewise_model::profile::{Link, PageLatency, Processor, ReadAhead, WriteBuffer};
 use planewise_model::rng::generator;
+use planewise_model::{Ns, Profile};
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 
@@ -129,4 +133,41 @@ pub fn draw(seed: u64) -> Known {
 
 fn serde_link(mb_per_s: u32) -> Option<Link> {
     Some(Link { mb_per_s, command_ns: 2_000, ..Link::default() })
+}
+
+/// A simulated device that takes and gives whole blocks of 4 KiB, as drives without sectors of 512 bytes do.
+pub struct Blocks4K {
+    inner: SimTarget,
+    info: TargetInfo,
+}
+
+impl Blocks4K {
+    /// Around a device.
+    pub fn new(inner: SimTarget) -> Blocks4K {
+        let info = TargetInfo { block_bytes: 4096, ..inner.info().clone() };
+        Blocks4K { inner, info }
+    }
+}
+
+impl Target for Blocks4K {
+    fn info(&self) -> &TargetInfo {
+        &self.info
+    }
+
+    fn now(&mut self) -> Ns {
+        self.inner.now()
+    }
+
+    fn submit(&mut self, tag: u32, operation: Operation) -> Result<(), TargetError> {
+        self.info.check(&operation)?;
+        self.inner.submit(tag, operation)
+    }
+
+    fn wait(&mut self, until: Ns, completed: &mut Vec<Completed>) -> Result<Ns, TargetError> {
+        self.inner.wait(until, completed)
+    }
+
+    fn flush(&mut self) -> Result<Ns, TargetError> {
+        self.inner.flush()
+    }
 }

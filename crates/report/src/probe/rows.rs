@@ -131,10 +131,7 @@ fn times(findings: &Findings) -> Vec<Row> {
     rows.push(Row::of("array program, by page type", &of.program, list));
     rows.push(Row::of("bus of a domain", &of.transfer, |ps| per_byte(*ps)));
     rows.push(Row::of("whole chunks over the bus", &of.whole_chunks, yes));
-    if of.cache_read {
-        let reason = "a unit is held for less than its array read and its transfer: cache registers";
-        rows.push(Row::plain("next page read meanwhile", "yes".to_owned(), reason));
-    }
+    rows.push(Row::of("next page read meanwhile", &of.cache_read, yes));
     rows.push(Row::of("unit held by the read of a block", &of.unit_hold, time));
     rows.push(Row::of("commands side by side", &of.queues_inside, yes));
     let or_unseen = |ns: f64| if ns > 0.0 { format::time(ns) } else { UNSEEN.to_owned() };
