@@ -1,10 +1,13 @@
 //! From the commands of a study, with variables in braces, to the commands that are run.
 
-use crate::file::{Item, RunsEntry, Variable};
+use crate::file::{Item, RunsEntry, StudyFile, Variable};
 use std::collections::BTreeMap;
 
 /// The placeholder of a volume's trace.
 pub const TRACE: &str = "trace";
+
+/// What stands in front of the name of a file in braces.
+pub const FILE: &str = "file:";
 
 /// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,16 +20,23 @@ pub struct Cell {
     pub words: Vec<String>,
 }
 
-/// Where the trace of a volume is.
-pub trait Traces {
+/// Where what commands read is.
+pub trait Places {
     /// What stands for a volume of a family (`piq`, `hm_0`): the look-alike's name, or the path of the real one and whether it is one.
-    fn of(&self, family: &str, volume: &str) -> (String, bool);
+    fn trace(&self, family: &str, volume: &str) -> (String, bool);
+
+    /// The path of a file of a study.
+    fn file(&self, study: &str, name: &str) -> String;
 }
 
-/// Every volume by its look-alike.
-impl Traces for () {
-    fn of(&self, family: &str, volume: &str) -> (String, bool) {
+/// Every volume by its look-alike, every file by its own name.
+impl Places for () {
+    fn trace(&self, family: &str, volume: &str) -> (String, bool) {
         (format!("{family}-{volume}"), false)
+    }
+
+    fn file(&self, _study: &str, name: &str) -> String {
+        name.to_owned()
     }
 }
 
@@ -34,7 +44,7 @@ impl Traces for () {
 pub fn axes(entry: &RunsEntry, variables: &BTreeMap<String, Variable>) -> Result<Vec<String>, String> {
     let mut axes: Vec<String> = Vec::new();
     for name in placeholders(&entry.command)? {
-        if name.starts_with('*') {
+        if name.starts_with('*') || name.starts_with(FILE) {
             continue;
         }
         let base = name.split('.').next().unwrap_or(name);
@@ -52,11 +62,12 @@ pub fn axes(entry: &RunsEntry, variables: &BTreeMap<String, Variable>) -> Result
 
 /// The commands of a set: each value of each variable with each, the last fastest.
 pub fn expand(
+    (study, file): (&str, &StudyFile),
     set: usize,
-    entry: &RunsEntry,
     variables: &BTreeMap<String, Variable>,
-    traces: &dyn Traces,
+    places: &dyn Places,
 ) -> Result<Vec<Cell>, String> {
+    let entry = &file.runs[set];
     let axes = axes(entry, variables)?;
     let lists: Vec<&[Item]> = axes
         .iter()
@@ -85,9 +96,18 @@ pub fn expand(
                     (None, Some(Variable::One(volume))) => volume.text(),
                     _ => return Err("found no variable 'volume'; allowed: one that names volumes".to_owned()),
                 };
-                let (trace, is_real) = traces.of(family, &volume);
+                let (trace, is_real) = places.trace(family, &volume);
                 real |= is_real;
                 return Ok(trace);
+            }
+            if let Some(name) = name.strip_prefix(FILE) {
+                let known = file.files.keys().map(String::as_str);
+                return match file.files.contains_key(name) {
+                    true => Ok(places.file(study, name)),
+                    false => {
+                        Err(planewise_model::names::unknown("file of the study", name, known).to_string())
+                    }
+                };
             }
             if let Some(name) = name.strip_prefix('*') {
                 return match variables.get(name) {
@@ -121,6 +141,7 @@ pub fn expand(
             if word.starts_with('{')
                 && word.ends_with('}')
                 && word != "{trace}"
+                && !word[1..].starts_with(FILE)
                 && word.matches('{').count() == 1
             {
                 words.extend(filled.split_whitespace().map(str::to_owned));
@@ -203,9 +224,11 @@ mod tests {
 
     fn cells(command: &str, volumes: Option<&str>, variables: &str) -> Result<Vec<Cell>, String> {
         let variables: BTreeMap<String, Variable> = toml::from_str(variables).unwrap();
-        let volumes = volumes.map(str::to_owned);
-        let entry = RunsEntry { name: "r".into(), command: command.into(), volumes, only: None };
-        expand(0, &entry, &variables, &())
+        let head = "title = ''\npaper = 'piq'\nfigure = ''\nabout = ''\n[files]\nj = 'x'\n";
+        let runs = "[[runs]]\nname = 'r'\ncommand = ''\n";
+        let mut file: StudyFile = toml::from_str(&format!("{head}{runs}")).unwrap();
+        (file.runs[0].command, file.runs[0].volumes) = (command.into(), volumes.map(str::to_owned));
+        expand(("s", &file), 0, &variables, &())
     }
 
     #[test]
@@ -245,6 +268,7 @@ mod tests {
             ("run {a.x}", "a = [{ name = '1', y = 2 }]", "field"),
             ("run {a}", "a = [{ y = 2 }]", "name"),
             ("run {*a}", "a = 1", "list"),
+            ("run {file:k}", "", "file of the study"),
         ] {
             let error = cells(command, None, variables).unwrap_err();
             assert!(error.contains(word), "{command}: {error}");

@@ -22,6 +22,9 @@ pub struct StudyFile {
     pub quick: BTreeMap<String, Variable>,
     #[serde(default)]
     pub full: BTreeMap<String, Variable>,
+    /// Job files that commands name as {file:NAME}.
+    #[serde(default)]
+    pub files: BTreeMap<String, String>,
     pub runs: Vec<RunsEntry>,
     /// Names for formulas.
     #[serde(default, rename = "let")]

@@ -15,7 +15,7 @@ mod records;
 mod study;
 mod totals;
 
-pub use cells::{Cell, TRACE, Traces};
+pub use cells::{Cell, Places};
 pub use claims::{Claim, Claims};
 pub use evaluate::evaluate;
 pub use outcome::{Outcome, Verdict};

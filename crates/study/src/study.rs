@@ -1,6 +1,6 @@
 //! A study: its file, checked.
 
-use crate::cells::{self, Cell, Traces};
+use crate::cells::{self, Cell, FILE, Places};
 use crate::claims::Claims;
 use crate::expression::{self, Expression};
 use crate::file::{StudyFile, Variable};
@@ -84,16 +84,21 @@ impl Study {
         families
     }
 
+    /// Files that its commands read, by name.
+    pub fn files(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.file.files.iter().map(|(name, text)| (name.as_str(), text.as_str()))
+    }
+
     /// The commands that it needs.
     ///
     /// # Errors
     /// Braces that cannot be filled in.
-    pub fn cells(&self, size: Size, traces: &dyn Traces) -> Result<Vec<Cell>, StudyError> {
+    pub fn cells(&self, size: Size, places: &dyn Places) -> Result<Vec<Cell>, StudyError> {
         let variables = self.variables(size);
         let mut all = Vec::new();
         for (set, entry) in self.file.runs.iter().enumerate() {
             if entry.only.is_none_or(|only| only == size) {
-                let cells = cells::expand(set, entry, &variables, traces);
+                let cells = cells::expand((&self.id, &self.file), set, &variables, places);
                 all.extend(cells.map_err(|problem| self.wrong(problem))?);
             }
         }
@@ -124,6 +129,9 @@ impl Study {
                         command = command.replace(&format!("{{*{name}}}"), &values(name, ","))
                     }
                 }
+            }
+            for name in self.file.files.keys() {
+                command = command.replace(&format!("{{{FILE}{name}}}"), &format!("{}-{name}", self.id));
             }
             if let Some(family) = &entry.volumes {
                 command = command.replace("{trace}", &format!("{family}-{{volume}}"));
@@ -216,8 +224,8 @@ impl Study {
         }
         for size in [Size::Quick, Size::Full] {
             let variables = self.variables(size);
-            for entry in &self.file.runs {
-                cells::expand(0, entry, &variables, &())?;
+            for set in 0..self.file.runs.len() {
+                cells::expand((&self.id, &self.file), set, &variables, &())?;
             }
         }
         evaluate::check_names(self)

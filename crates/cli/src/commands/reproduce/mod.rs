@@ -11,7 +11,7 @@ use kept::{Entry, Kept};
 use planewise_model::names;
 use planewise_report::study::{Missing, Reproduction};
 use planewise_study::outcome::{Paper, Size};
-use planewise_study::{Cell, Claims, Outcome, Study, Traces};
+use planewise_study::{Cell, Claims, Outcome, Places, Study};
 use runner::{Job, Runner, Scratch};
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -30,10 +30,10 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
     }
     let size = if arguments.full { Size::Full } else { Size::Quick };
     let (wanted, others) = choose(arguments, embedded, &claims)?;
-    let volumes = Volumes::find(arguments.trace_dir.as_deref(), &wanted, size)?;
+    let inputs = Inputs::find(arguments, &wanted, size)?;
     let kept = Kept::open(&arguments.out.join("runs"))?;
-    let wanted = prepare(wanted, size, &volumes, &kept)?;
-    let others = prepare(others, size, &volumes, &kept)?;
+    let wanted = prepare(wanted, size, &inputs, &kept)?;
+    let others = prepare(others, size, &inputs, &kept)?;
 
     let (jobs, total) = missing(&wanted, &kept);
     let say = |text: String| {
@@ -74,7 +74,7 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
     let mut outcomes = Vec::new();
     let mut failed = Vec::new();
     for study in &wanted {
-        match study.judge(size, &volumes, &kept, &claims)? {
+        match study.judge(size, &inputs, &kept, &claims)? {
             Some(outcome) => outcomes.push(outcome),
             None => failed.push(study),
         }
@@ -83,7 +83,7 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
     let mut absent = Vec::new();
     // Studies whose runs are all kept are in the index too: pages of earlier commands stay in it.
     for study in &others {
-        match study.judge(size, &volumes, &kept, &claims)? {
+        match study.judge(size, &inputs, &kept, &claims)? {
             Some(outcome) => outcomes.push(outcome),
             None => absent.push(study.missing("not asked for")),
         }
@@ -143,26 +143,32 @@ impl Prepared {
     fn judge(
         &self,
         size: Size,
-        volumes: &Volumes,
+        inputs: &Inputs,
         kept: &Kept,
         claims: &Claims,
     ) -> Result<Option<Outcome>, Failure> {
         let keys: Vec<&str> = self.keys.iter().map(String::as_str).collect();
         let Some(outputs) = runner::outputs(kept, &keys) else { return Ok(None) };
-        let sources = volumes.describe(&self.study, size);
+        let sources = inputs.describe(&self.study, size);
         let outcome = planewise_study::evaluate(&self.study, size, &self.cells, outputs, sources, claims);
         outcome.map(Some).map_err(|error| Failure::new(Kind::Run, error))
     }
 }
 
-fn prepare(
-    studies: Vec<Study>,
-    size: Size,
-    volumes: &Volumes,
-    kept: &Kept,
-) -> Result<Vec<Prepared>, Failure> {
+fn prepare(studies: Vec<Study>, size: Size, inputs: &Inputs, kept: &Kept) -> Result<Vec<Prepared>, Failure> {
     let prepared = |study: Study| {
-        let cells = study.cells(size, volumes).map_err(Failure::usage)?;
+        let cells = study.cells(size, inputs).map_err(Failure::usage)?;
+        for (name, text) in study.files() {
+            let path = PathBuf::from(inputs.file(&study.id, name));
+            // Left alone when it is there already: a command may be reading it.
+            if std::fs::read_to_string(&path).is_ok_and(|found| found == text) {
+                continue;
+            }
+            std::fs::create_dir_all(&inputs.files).map_err(|error| {
+                Failure::output(format!("{}: cannot create: {error}", inputs.files.display()))
+            })?;
+            planewise_report::study::write_file(&path, text.as_bytes())?;
+        }
         let keys = cells.iter().map(|cell| kept.key(&cell.words)).collect::<Result<_, _>>()?;
         Ok(Prepared { study, cells, keys })
     };
@@ -227,20 +233,23 @@ fn choose(
     Ok((wanted, others))
 }
 
-/// Real volumes, where there are any.
-struct Volumes {
+/// What commands read: real volumes, where there are any, and files of the studies.
+struct Inputs {
     real: BTreeMap<String, PathBuf>,
     directory: Option<PathBuf>,
+    /// Where the files of the studies are written.
+    files: PathBuf,
 }
 
-impl Volumes {
+impl Inputs {
     /// Looks for the volumes of the studies.
     ///
     /// # Errors
     /// A directory that is none, or has none of the volumes.
-    fn find(directory: Option<&Path>, studies: &[Study], size: Size) -> Result<Volumes, Failure> {
-        let Some(directory) = directory else {
-            return Ok(Volumes { real: BTreeMap::new(), directory: None });
+    fn find(arguments: &ReproduceArguments, studies: &[Study], size: Size) -> Result<Inputs, Failure> {
+        let files = arguments.out.join("files");
+        let Some(directory) = &arguments.trace_dir else {
+            return Ok(Inputs { real: BTreeMap::new(), directory: None, files });
         };
         let entries = std::fs::read_dir(directory)
             .map_err(|error| Failure::usage(format!("--trace-dir: {}: {error}", directory.display())))?;
@@ -268,7 +277,7 @@ impl Volumes {
                 wanted[0]
             )));
         }
-        Ok(Volumes { real, directory: Some(directory.to_owned()) })
+        Ok(Inputs { real, directory: Some(directory.clone()), files })
     }
 
     /// Which traces served, in a sentence for each family.
@@ -296,12 +305,16 @@ impl Volumes {
     }
 }
 
-impl Traces for Volumes {
-    fn of(&self, family: &str, volume: &str) -> (String, bool) {
+impl Places for Inputs {
+    fn trace(&self, family: &str, volume: &str) -> (String, bool) {
         match self.real.get(volume) {
             Some(path) => (path.display().to_string(), true),
-            None => ().of(family, volume),
+            None => ().trace(family, volume),
         }
+    }
+
+    fn file(&self, study: &str, name: &str) -> String {
+        self.files.join(format!("{study}-{name}")).display().to_string()
     }
 }
 
