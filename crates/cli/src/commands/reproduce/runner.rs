@@ -92,6 +92,8 @@ impl Runner<'_> {
         let failed = |path: &Path, error: std::io::Error| {
             Failure::output(format!("{}: cannot write: {error}", path.display()))
         };
+        // What another command wrote is none of this one's business, and none could go on from it.
+        let _ = std::fs::remove_dir_all(&place);
         let program = std::env::current_exe().map_err(|error| failed(Path::new("this program"), error))?;
         let mut command = Command::new(program);
         command.args(&job.words).args(["--json", "--quiet", "--force"]).arg("--out").arg(&place);
