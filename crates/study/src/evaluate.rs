@@ -396,8 +396,10 @@ impl Context<'_> {
             }
             for (key, record) in &numbered.cells {
                 let curve = set.records()[*record as usize].at(rest).and_then(serde_json::Value::as_array);
-                let point =
-                    |point: &serde_json::Value| Some((point.get(0)?.as_f64()?, point.get(1)?.as_f64()?));
+                let scale = entry.x_scale.unwrap_or(1.0);
+                let point = |point: &serde_json::Value| {
+                    Some((point.get(0)?.as_f64()? * scale, point.get(1)?.as_f64()?))
+                };
                 let points = curve.into_iter().flatten().filter_map(point).collect();
                 let own = entry
                     .series
@@ -438,7 +440,7 @@ impl Context<'_> {
             };
             filled.push(("mean".to_owned(), lines.iter().map(|(_, points)| mean(points)).collect()));
         }
-        let columns = std::iter::once(entry.rows.clone()).chain(lines.iter().map(|(name, _)| named(name)));
+        let columns = std::iter::once(named(&entry.rows)).chain(lines.iter().map(|(name, _)| named(name)));
         Ok(Table {
             name: entry.name.clone(),
             title: entry.title.clone(),

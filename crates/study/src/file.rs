@@ -148,6 +148,8 @@ pub struct FigureEntry {
     pub log_x: bool,
     #[serde(default)]
     pub log_y: bool,
+    /// What to multiply x by: 1e-6 makes ms of ns. Only for distributions.
+    pub x_scale: Option<f64>,
     /// Whether x are names even where they look like numbers.
     #[serde(default)]
     pub places: bool,

@@ -36,6 +36,23 @@ pub struct Outcome {
     pub runs: usize,
 }
 
+/// Where a study stands within its document: numbers in its name count as numbers, so that figure 3 comes before figure 13.
+pub fn place_in_paper(id: &str) -> Vec<(String, u64)> {
+    let mut parts = vec![(String::new(), 0u64)];
+    let mut in_number = false;
+    for c in id.chars() {
+        let place = parts.len() - 1;
+        let part = &mut parts[place];
+        match c.to_digit(10) {
+            Some(digit) => part.1 = part.1.saturating_mul(10).saturating_add(u64::from(digit)),
+            None if in_number => parts.push((c.to_string(), 0)),
+            None => part.0.push(c),
+        }
+        in_number = c.is_ascii_digit();
+    }
+    parts
+}
+
 /// A source document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -253,4 +270,16 @@ pub struct Table {
     pub rows: Vec<(String, Vec<Option<f64>>)>,
     /// Digits behind the point.
     pub digits: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_come_in_the_order_of_their_numbers() {
+        let mut ids = ["piq-fig13", "piq-examples", "piq-fig3", "pass-sec4-4", "pass-fig2", "piq-fig1"];
+        ids.sort_by_key(|id| place_in_paper(id));
+        assert_eq!(ids, ["pass-fig2", "pass-sec4-4", "piq-examples", "piq-fig1", "piq-fig3", "piq-fig13"]);
+    }
 }

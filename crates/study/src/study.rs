@@ -3,8 +3,8 @@
 use crate::cells::{self, Cell, FILE, Places};
 use crate::claims::Claims;
 use crate::expression::{self, Expression};
-use crate::file::{StudyFile, Variable};
-use crate::outcome::{Paper, RunSet, Size};
+use crate::file::{Item, Scalar, StudyFile, Variable};
+use crate::outcome::{Paper, RunSet, Size, place_in_paper};
 use crate::{StudyError, evaluate};
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ impl Study {
             study.unwrap_or_else(|error| panic!("the studies in the program are tested: {error}"))
         };
         let mut studies: Vec<Study> = EMBEDDED.iter().map(read).collect();
-        studies.sort_by_key(|study| study.paper());
+        studies.sort_by_key(|study| (study.paper(), place_in_paper(&study.id)));
         studies
     }
 
@@ -108,7 +108,7 @@ impl Study {
     /// Its sets of runs, for people.
     pub(crate) fn run_sets(&self, size: Size, cells: &[Cell]) -> Vec<RunSet> {
         let variables = self.variables(size);
-        let described = |(set, entry): (usize, &crate::file::RunsEntry)| {
+        let set_of = |(set, entry): (usize, &crate::file::RunsEntry)| {
             let axes = cells::axes(entry, &variables).unwrap_or_default();
             let values = |axis: &String, between: &str| match &variables[axis] {
                 Variable::List(items) => items
@@ -118,7 +118,7 @@ impl Study {
                     .join(between),
                 Variable::One(one) => one.text(),
             };
-            let over = axes.iter().map(|axis| (axis.clone(), values(axis, ", "))).collect();
+            let over = axes.iter().map(|axis| (axis.clone(), described(&variables[axis]))).collect();
             let count = cells.iter().filter(|cell| cell.set == set).count();
             // What does not vary is filled in, so that the line can be copied.
             let mut command = entry.command.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -139,7 +139,7 @@ impl Study {
             RunSet { name: entry.name.clone(), command: format!("planewise {command}"), over, cells: count }
         };
         let entries = self.file.runs.iter().enumerate();
-        entries.map(described).filter(|set| set.cells > 0).collect()
+        entries.map(set_of).filter(|set| set.cells > 0).collect()
     }
 
     /// Names of the sets of runs.
@@ -232,9 +232,51 @@ impl Study {
     }
 }
 
+/// The values of a variable for people; records with their fields.
+fn described(variable: &Variable) -> String {
+    let Variable::List(items) = variable else { return String::new() };
+    let one = |item: &Item| match item {
+        Item::One(scalar) => scalar.text(),
+        Item::Record(fields) => {
+            let name = fields.get("name").map(Scalar::text).unwrap_or_default();
+            let others = fields.iter().filter(|(key, _)| *key != "name");
+            let others: Vec<String> = others.map(|(key, value)| format!("{key} {}", value.text())).collect();
+            format!("{name} ({})", others.join(", "))
+        }
+    };
+    items.iter().map(one).collect::<Vec<_>>().join(", ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An answer for each claim, and none that nobody asked for.
+    #[test]
+    fn every_claim_has_a_check() {
+        let claims = Claims::embedded();
+        let studies = Study::embedded(&claims);
+        let answered: Vec<&str> = studies.iter().flat_map(|study| study.claims()).collect();
+        let missing: Vec<&str> =
+            claims.iter().map(|claim| claim.id.as_str()).filter(|id| !answered.contains(id)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+        // Every published number is used somewhere.
+        for claim in claims.iter() {
+            for (name, numbers) in &claim.numbers {
+                for place in 0..numbers.len() {
+                    let keys = [name.clone(), format!("{name}.{place}")];
+                    let used = studies.iter().flat_map(|study| &study.file.checks).any(|check| {
+                        check.claim.as_deref() == Some(&claim.id)
+                            && check
+                                .key
+                                .as_ref()
+                                .is_some_and(|key| *key == keys[1] || place == 0 && *key == keys[0])
+                    });
+                    assert!(used, "{}: {name}.{place} is in no check", claim.id);
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_studies_in_the_program_are_read() {

@@ -82,11 +82,9 @@ fn head(out: &mut String, of: &Reproduction<'_>, claims: &[ClaimVerdict<'_>]) {
             percent(tally.share_holding())
         );
     }
-    out.push_str(
-        "\nA number holds within ten points or ten per cent of the published one and on the same side of no effect; it holds in \
-         direction when only the sign of the effect agrees. A claim holds as well as the worst of its numbers; that one stands in \
-         the tables.\n",
-    );
+    out.push('\n');
+    out.push_str(super::page::RULE);
+    out.push_str(" A claim holds as well as the worst of its numbers; that one stands in the tables.\n");
 }
 
 fn claim_table(out: &mut String, claims: &[&ClaimVerdict<'_>]) {

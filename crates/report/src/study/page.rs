@@ -8,6 +8,14 @@ use planewise_study::outcome::{Check, Outcome, Paper, Size, Table};
 use planewise_study::{Tally, claims};
 use serde::Serialize;
 
+/// When a number holds.
+pub(super) const RULE: &str = "A number holds within ten points (of a ratio or share up to 1) or ten per cent of the published one and on its \
+    side of no effect; it holds in direction with a tenth of the published effect or more on that side; a statement holds when its formula does.";
+
+/// The same where nothing was published.
+const FORMULA_RULE: &str =
+    "A number holds when it is as near to the formula as the study says: at most ten per cent.";
+
 const CSS: [&str; 2] =
     [include_str!("../../templates/report.css"), include_str!("../../templates/study.css")];
 
@@ -25,6 +33,8 @@ pub fn page(outcome: &Outcome) -> String {
     render(
         include_str!("../../templates/study.html"),
         context! {
+        given => if outcome.paper == Paper::Analysis { "by the formula" } else { "published" },
+        rule => if outcome.paper == Paper::Analysis { FORMULA_RULE } else { RULE },
             style => style(),
             title => &outcome.title,
             place => place(outcome),

@@ -10,7 +10,7 @@ use crate::output;
 use kept::{Entry, Kept};
 use planewise_model::names;
 use planewise_report::study::{Missing, Reproduction};
-use planewise_study::outcome::{Paper, Size};
+use planewise_study::outcome::{Paper, Size, place_in_paper};
 use planewise_study::{Cell, Claims, Outcome, Places, Study};
 use runner::{Job, Runner, Scratch};
 use std::collections::BTreeMap;
@@ -89,7 +89,7 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
         }
     }
     absent.extend(failed.iter().map(|study| study.missing("a command of it failed")));
-    outcomes.sort_by(|a, b| (a.paper, &a.id).cmp(&(b.paper, &b.id)));
+    outcomes.sort_by_cached_key(|outcome| (outcome.paper, place_in_paper(&outcome.id)));
     let command = format!(
         "planewise reproduce {} --{size}",
         if arguments.all { "--all".to_owned() } else { arguments.studies.join(" ") }
