@@ -12,7 +12,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 pub struct ReproduceArguments {
     /// Studies by name (see --list), or TOML files of studies
-    #[arg(value_name = "STUDY|FILE", required_unless_present_any = ["all", "list"])]
+    #[arg(value_name = "STUDY|FILE")]
     pub studies: Vec<String>,
     /// All studies in the program
     #[arg(long, conflicts_with = "studies")]

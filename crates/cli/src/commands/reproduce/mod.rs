@@ -71,24 +71,33 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
             arguments.out.join("runs").display()
         )));
     }
-    let mut outcomes = Vec::new();
-    let mut failed = Vec::new();
+    let (mut outcomes, mut absent) = (Vec::new(), Vec::new());
+    let mut failed: Vec<String> = Vec::new();
     for study in &wanted {
-        match study.judge(size, &inputs, &kept, &claims)? {
-            Some(outcome) => outcomes.push(outcome),
-            None => failed.push(study),
+        match study.judge(size, &inputs, &kept, &claims) {
+            Ok(Some(outcome)) => outcomes.push(outcome),
+            Ok(None) => {
+                absent.push(study.missing("a command of it failed"));
+                let problem = study.keys.iter().zip(&study.cells).find_map(|(key, cell)| {
+                    let error = failures.get(key)?.as_ref().err()?;
+                    Some(format!("{}: planewise {}: {error}", study.study.id, cell.words.join(" ")))
+                });
+                failed.push(problem.unwrap_or_else(|| format!("{}: a result is gone", study.study.id)));
+            }
+            Err(error) => {
+                absent.push(study.missing("its formulas do not go with the results"));
+                failed.push(error.to_string());
+            }
         }
     }
     let shown: Vec<Outcome> = outcomes.clone();
-    let mut absent = Vec::new();
     // Studies whose runs are all kept are in the index too: pages of earlier commands stay in it.
     for study in &others {
-        match study.judge(size, &inputs, &kept, &claims)? {
-            Some(outcome) => outcomes.push(outcome),
-            None => absent.push(study.missing("not asked for")),
+        match study.judge(size, &inputs, &kept, &claims) {
+            Ok(Some(outcome)) => outcomes.push(outcome),
+            Ok(None) | Err(_) => absent.push(study.missing("not asked for")),
         }
     }
-    absent.extend(failed.iter().map(|study| study.missing("a command of it failed")));
     outcomes.sort_by_cached_key(|outcome| (outcome.paper, place_in_paper(&outcome.id)));
     let command = format!(
         "planewise reproduce {} --{size}",
@@ -98,25 +107,15 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
     let reproduction =
         Reproduction { outcomes: &outcomes, missing: &absent, command: &command, divergence: &divergence };
     planewise_report::study::write(&arguments.out, &reproduction)?;
-    output::print(&summary(&shown, &arguments.out))?;
+    if !shown.is_empty() {
+        output::print(&summary(&shown, &arguments.out))?;
+    }
     match failed.first() {
         None => Ok(()),
-        Some(first) => {
-            let problem = first.keys.iter().zip(&first.cells).find_map(|(key, cell)| {
-                let error = failures.get(key)?.as_ref().err()?;
-                Some(format!("planewise {}: {error}", cell.words.join(" ")))
-            });
-            Err(Failure::new(
-                Kind::Run,
-                format!(
-                    "{} of {} studies could not be finished; {}: {}",
-                    failed.len(),
-                    wanted.len(),
-                    first.study.id,
-                    problem.unwrap_or_default()
-                ),
-            ))
-        }
+        Some(first) => Err(Failure::new(
+            Kind::Run,
+            format!("{} of {} studies could not be finished: {first}", failed.len(), wanted.len()),
+        )),
     }
 }
 
@@ -203,6 +202,11 @@ fn choose(
 ) -> Result<(Vec<Study>, Vec<Study>), Failure> {
     if arguments.all {
         return Ok((embedded, Vec::new()));
+    }
+    if arguments.studies.is_empty() {
+        return Err(Failure::usage(
+            "reproduce: found no study; allowed: names of studies (see --list), TOML files, or --all",
+        ));
     }
     let mut wanted: Vec<Study> = Vec::new();
     for name in &arguments.studies {
