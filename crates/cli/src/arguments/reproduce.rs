@@ -20,7 +20,7 @@ pub struct ReproduceArguments {
     /// List the studies in the program, and run nothing
     #[arg(long, conflicts_with_all = ["studies", "all"])]
     pub list: bool,
-    /// A small size: the shape of each figure, all of them in minutes [default]
+    /// A small size: the shape of each figure, all of them in minutes (the default)
     #[arg(long)]
     pub quick: bool,
     /// The size of the papers: all of them in an hour or so

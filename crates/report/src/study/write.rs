@@ -25,7 +25,7 @@ pub fn write(directory: &Path, of: &Reproduction<'_>) -> Result<(), ReportError>
 /// Writes the page of a study, its figures as SVG, PNG and CSV, its tables as CSV.
 ///
 /// # Errors
-/// As [`write`].
+/// As [`write()`].
 pub fn write_study(directory: &Path, outcome: &Outcome) -> Result<(), ReportError> {
     create(directory)?;
     let stems = names::stems(outcome);
