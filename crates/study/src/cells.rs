@@ -197,25 +197,41 @@ fn words_of(command: &str) -> Result<Vec<String>, String> {
     Ok(words)
 }
 
+/// What stands in braces, those inside others too: a file's name may have variables in it.
 fn placeholders(text: &str) -> Result<Vec<&str>, String> {
     let (mut found, mut rest) = (Vec::new(), text);
-    while let Some(start) = rest.find('{') {
-        let end = rest[start..].find('}').ok_or("found '{' without '}'; allowed: {VARIABLE}")?;
-        found.push(&rest[start + 1..start + end]);
-        rest = &rest[start + end + 1..];
+    while let Some((_, inner, behind)) = braces(rest)? {
+        match inner.contains('{') {
+            true => found.extend(placeholders(inner)?),
+            false => found.push(inner),
+        }
+        rest = behind;
     }
     Ok(found)
 }
 
 fn substitute(text: &str, fill: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<String, String> {
     let (mut result, mut rest) = (String::new(), text);
-    while let Some(start) = rest.find('{') {
-        let end = rest[start..].find('}').ok_or("found '{' without '}'; allowed: {VARIABLE}")?;
-        result += &rest[..start];
-        result += &fill(&rest[start + 1..start + end])?;
-        rest = &rest[start + end + 1..];
+    while let Some((before, inner, behind)) = braces(rest)? {
+        result += before;
+        result += &if inner.contains('{') { fill(&substitute(inner, fill)?)? } else { fill(inner)? };
+        rest = behind;
     }
     Ok(result + rest)
+}
+
+/// What is before, in and behind the first braces.
+fn braces(text: &str) -> Result<Option<(&str, &str, &str)>, String> {
+    let Some(start) = text.find('{') else { return Ok(None) };
+    let mut depth = 0;
+    for (place, c) in text[start..].char_indices() {
+        depth += i32::from(c == '{') - i32::from(c == '}');
+        if depth == 0 {
+            let end = start + place;
+            return Ok(Some((&text[..start], &text[start + 1..end], &text[end + 1..])));
+        }
+    }
+    Err("found '{' without '}'; allowed: {VARIABLE}".to_owned())
 }
 
 #[cfg(test)]
@@ -257,6 +273,14 @@ mod tests {
         assert_eq!(found[1].words, ["run", "--device", "d:c=8"]);
         let found = cells("run '{a} b' \"\"", None, "a = 'x y'").unwrap();
         assert_eq!(found[0].words, ["run", "x y b", ""]);
+    }
+
+    #[test]
+    fn files_may_have_variables_in_their_names() {
+        let found = cells("bench {file:{a}-{b}.toml}", None, "a = ['x', 'y']\nb = 'z'");
+        assert!(found.unwrap_err().contains("x-z.toml"));
+        let found = cells("bench {file:{a}}", None, "a = ['j']").unwrap();
+        assert_eq!((found[0].words[1].as_str(), found[0].values.len()), ("j", 1));
     }
 
     #[test]
