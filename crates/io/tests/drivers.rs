@@ -288,7 +288,7 @@ fn what_a_scheduler_needs_and_is_not_told_is_asked_for() {
     };
     for scheduler in ["piq", "piq+", "piq_r", "piq_w", "weave"] {
         let error = with(scheduler, Units::Unknown).unwrap_err();
-        assert!(error.contains("units: found none") && error.contains("--units N"), "{error}");
+        assert!(error.contains("units: found none") && error.contains("parallel units"), "{error}");
         assert!(with(scheduler, Units::Told(0)).unwrap_err().contains("units: found 0"));
         assert_eq!(with(scheduler, Units::Told(16)), Ok(Some(16)));
     }
