@@ -214,7 +214,8 @@ fn substitute(text: &str, fill: &mut dyn FnMut(&str) -> Result<String, String>) 
     let (mut result, mut rest) = (String::new(), text);
     while let Some((before, inner, behind)) = braces(rest)? {
         result += before;
-        result += &if inner.contains('{') { fill(&substitute(inner, fill)?)? } else { fill(inner)? };
+        let name = if inner.contains('{') { substitute(inner, fill)? } else { inner.to_owned() };
+        result += &fill(&name)?;
         rest = behind;
     }
     Ok(result + rest)
