@@ -75,8 +75,9 @@ impl Runner<'_> {
             }
         };
         std::thread::scope(|scope| {
+            let worker = &worker;
             for number in 0..self.threads.min(jobs.len()) {
-                scope.spawn(move || worker_of(&worker, number));
+                scope.spawn(move || worker(number));
             }
         });
         match failure.into_inner().expect("nobody panics while holding the lock") {
@@ -141,10 +142,6 @@ impl Runner<'_> {
             std::thread::sleep(GLANCE);
         }
     }
-}
-
-fn worker_of(worker: &(dyn Fn(usize) + Sync), number: usize) {
-    worker(number);
 }
 
 /// What is kept of these commands, in their order; none when one is missing.
