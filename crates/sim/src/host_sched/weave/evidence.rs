@@ -1,0 +1,85 @@
+//! What the device shows of itself by when requests complete: which rules pay on it.
+//!
+//! A few decaying means, one for each question. Until a question has been answered often enough, the answer is the one of a
+//! device of plain flash.
+
+use planewise_model::{Direction, Ns};
+
+/// Answers before a mean counts.
+const ENOUGH: u32 = 32;
+
+/// A decaying mean: of all samples at first, then each new one counts one part in 32.
+#[derive(Clone, Copy, Default)]
+struct Mean {
+    samples: u32,
+    value: u64,
+}
+
+impl Mean {
+    fn add(&mut self, sample: u64) {
+        self.samples = (self.samples + 1).min(ENOUGH);
+        let samples = u64::from(self.samples);
+        self.value = (self.value * (samples - 1) + sample) / samples;
+    }
+
+    fn is_known(&self) -> bool {
+        self.samples >= ENOUGH
+    }
+}
+
+/// What was learned.
+#[derive(Default)]
+pub(super) struct Evidence {
+    /// Time in the device by direction, ns.
+    time: [Mean; 2],
+    /// The same of those whose units were all idle when they were issued, and of those behind others.
+    by_load: [[Mean; 2]; 2],
+    /// Chances since a request last completed before an earlier one of the other direction, up to [`CHANCES`].
+    chances_missed: u32,
+}
+
+/// So many chances without one taken: the device serves directions in turns.
+const CHANCES: u32 = 128;
+
+impl Evidence {
+    /// A request completed.
+    ///
+    /// * `time`: since its issue;
+    /// * `behind`: whether one of its units was busy at its issue;
+    /// * `overtook`: whether it overtook an earlier one of the other direction inside the device; `None`: none was there.
+    pub(super) fn completed(&mut self, direction: Direction, time: Ns, behind: bool, overtook: Option<bool>) {
+        self.time[direction.index()].add(time.0);
+        self.by_load[direction.index()][usize::from(behind)].add(time.0);
+        if let Some(overtook) = overtook {
+            self.chances_missed = if overtook { 0 } else { (self.chances_missed + 1).min(CHANCES) };
+        }
+    }
+
+    /// Whether reads are worth going first: they take the device clearly less time than writes. Behind a write buffer they do not.
+    pub(super) fn reads_are_shorter(&self) -> bool {
+        let [reads, writes] = self.time;
+        !(reads.is_known() && writes.is_known()) || 2 * writes.value > 3 * reads.value
+    }
+
+    /// Whether requests wait inside the device for their units. Not where it buffers what comes or moves data, nor where the host is
+    /// wrong about the units.
+    pub(super) fn units_matter(&self) -> bool {
+        Direction::ALL.iter().any(|&direction| self.queues_by_unit(direction).unwrap_or(true))
+    }
+
+    /// Whether writes do, for certain.
+    pub(super) fn writes_queue_by_unit(&self) -> bool {
+        self.queues_by_unit(Direction::Write).unwrap_or(false)
+    }
+
+    /// Whether requests behind others take a quarter longer than those alone; `None` before it is known.
+    fn queues_by_unit(&self, direction: Direction) -> Option<bool> {
+        let [alone, behind] = self.by_load[direction.index()];
+        (alone.is_known() && behind.is_known()).then_some(4 * behind.value > 5 * alone.value)
+    }
+
+    /// Whether the device finishes all of one direction before it begins with the other.
+    pub(super) fn takes_turns(&self) -> bool {
+        self.chances_missed >= CHANCES
+    }
+}
