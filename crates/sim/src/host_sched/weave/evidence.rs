@@ -1,7 +1,7 @@
 //! What the device shows of itself by when requests complete: which rules pay on it.
 //!
-//! A few decaying means, one for each question. Until a question has been answered often enough, the answer is the one of a
-//! device of plain flash.
+//! A few decaying means, one for each question. Until a question has been answered often enough, the answer is no: arrival order
+//! is what every device was built for.
 
 use planewise_model::{Direction, Ns};
 
@@ -36,6 +36,8 @@ pub(super) struct Evidence {
     by_load: [[Mean; 2]; 2],
     /// Chances since a request last completed before an earlier one of the other direction, up to [`CHANCES`].
     chances_missed: u32,
+    /// Whether one ever did.
+    has_overtaken: bool,
 }
 
 /// So many chances without one taken: the device serves directions in turns.
@@ -52,34 +54,35 @@ impl Evidence {
         self.by_load[direction.index()][usize::from(behind)].add(time.0);
         if let Some(overtook) = overtook {
             self.chances_missed = if overtook { 0 } else { (self.chances_missed + 1).min(CHANCES) };
+            self.has_overtaken |= overtook;
         }
     }
 
     /// Whether reads are worth going first: they take the device clearly less time than writes. Behind a write buffer they do not.
     pub(super) fn reads_are_shorter(&self) -> bool {
         let [reads, writes] = self.time;
-        !(reads.is_known() && writes.is_known()) || 2 * writes.value > 3 * reads.value
+        reads.is_known() && writes.is_known() && 2 * writes.value > 3 * reads.value
     }
 
     /// Whether requests wait inside the device for their units. Not where it buffers what comes or moves data, nor where the host is
     /// wrong about the units.
     pub(super) fn units_matter(&self) -> bool {
-        Direction::ALL.iter().any(|&direction| self.queues_by_unit(direction).unwrap_or(true))
+        Direction::ALL.iter().any(|&direction| self.queues_by_unit(direction))
     }
 
-    /// Whether writes do, for certain.
-    pub(super) fn writes_queue_by_unit(&self) -> bool {
-        self.queues_by_unit(Direction::Write).unwrap_or(false)
-    }
-
-    /// Whether requests behind others take a quarter longer than those alone; `None` before it is known.
-    fn queues_by_unit(&self, direction: Direction) -> Option<bool> {
+    /// Whether requests of a direction behind others take a quarter longer than those alone.
+    pub(super) fn queues_by_unit(&self, direction: Direction) -> bool {
         let [alone, behind] = self.by_load[direction.index()];
-        (alone.is_known() && behind.is_known()).then_some(4 * behind.value > 5 * alone.value)
+        alone.is_known() && behind.is_known() && 4 * behind.value > 5 * alone.value
     }
 
     /// Whether the device finishes all of one direction before it begins with the other.
     pub(super) fn takes_turns(&self) -> bool {
         self.chances_missed >= CHANCES
+    }
+
+    /// Whether that is still open: there were chances to see one direction overtake the other, too few of them, and none was taken.
+    pub(super) fn may_take_turns(&self) -> bool {
+        !self.has_overtaken && self.chances_missed > 0
     }
 }

@@ -48,7 +48,7 @@ pub(super) const ENTRY: Entry = Entry {
             name: "write_hold_waiting",
             unit: "requests",
             summary: "requests waiting from which on no write is held; fewer gives in to a burst sooner, more keeps the way clear for longer",
-            kind: TunableKind::Number { default: 16, min: 0, max: 4096 },
+            kind: TunableKind::Number { default: 8, min: 0, max: 4096 },
         },
         Tunable {
             name: "turn_requests",
@@ -193,6 +193,9 @@ impl Weave {
             let first = if goes_on { self.turn } else { gate.queue().get(oldest).request.direction };
             return Order { in_turns: true, by_load: false, first: Some(first), holds_writes: false, clear: None };
         }
+        if self.evidence.may_take_turns() {
+            return Order { in_turns: false, by_load: false, first: None, holds_writes: false, clear: None };
+        }
         let reads_are_shorter = self.evidence.reads_are_shorter();
         let passed = self.left_sectors.saturating_sub(self.notes[oldest.index()].sectors);
         let reads_first = reads_are_shorter && passed < self.settings.reads_first_sectors;
@@ -205,7 +208,7 @@ impl Weave {
                 && reads_are_shorter
                 && self.reads_remembered > 0
                 && self.waiting.count() < self.settings.write_hold_waiting
-                && self.evidence.writes_queue_by_unit(),
+                && self.evidence.queues_by_unit(Direction::Write),
             clear: None,
         }
     }
@@ -254,12 +257,16 @@ impl Weave {
 
     fn issue(&mut self, slot: Slot, request: &QueuedRequest) -> Decision {
         let direction = request.request.direction;
+        let mut sectors = u64::from(request.request.sectors);
+        // What takes long anyway is worth a turn of its own.
+        if sectors >= self.settings.turn_sectors / 8 {
+            sectors = self.settings.turn_sectors;
+        }
         if direction == self.turn {
             self.turn_requests += 1;
-            self.turn_sectors += u64::from(request.request.sectors);
+            self.turn_sectors += sectors;
         } else {
-            (self.turn, self.turn_requests) = (direction, 1);
-            self.turn_sectors = u64::from(request.request.sectors);
+            (self.turn, self.turn_requests, self.turn_sectors) = (direction, 1, sectors);
         }
         self.leave(slot, request);
         self.notes[slot.index()] = Note {
