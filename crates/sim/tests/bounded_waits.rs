@@ -33,6 +33,8 @@ struct Bound {
     issues: fn(Around) -> u64,
 }
 
+/// What weave is set to here: few, so that the streams reach it.
+const PASSES_MAX: u64 = 16;
 const MS: Ns = Ns(1_000_000);
 
 /// A batch has at most a request for each unit. A request that finds `ahead` others waiting is in the batch behind theirs at the
@@ -63,6 +65,9 @@ const BOUNDS: &[Bound] = {
         bound("piq+", Write, MS, |w| (2 * w.ahead + 3) * w.units),
         bound("piq+_r", Write, MS, |w| (w.ahead + 2) * (w.units + 1)),
         bound("piq+_w", Write, MS, |w| (w.ahead + 2) * (w.units + w.queue)),
+        // Whatever waits when it enters, and the later requests that its tunable allows.
+        bound("weave", Read, Ns::ZERO, |r| r.queue + PASSES_MAX),
+        bound("weave", Write, Ns::ZERO, |w| w.queue + PASSES_MAX),
     ]
 };
 
@@ -166,6 +171,9 @@ impl Case {
         config.queue_length = self.queue;
         if scheduler.starts_with("piq") {
             config.tunables.push(("barrier".into(), self.barrier.into()));
+        }
+        if scheduler == "weave" {
+            config.tunables.push(("passes_max".into(), PASSES_MAX.to_string()));
         }
         let mut simulator = Simulator::new(&config, (Watch::default(), Invariants::new())).unwrap();
         for request in &self.requests {
