@@ -11,6 +11,7 @@ mod by_process;
 mod cfq;
 mod deadline;
 mod elevator;
+pub mod exercise;
 mod fifo;
 mod fios;
 mod habits;
