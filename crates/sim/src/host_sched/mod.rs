@@ -9,12 +9,16 @@ mod batches;
 mod bfq;
 mod by_process;
 mod cfq;
+mod cost;
 mod deadline;
 mod elevator;
 mod fifo;
 mod fios;
 mod habits;
 mod kyber;
+// The example of CONTRIBUTING.md, compiled and run by its tests only.
+#[cfg(test)]
+mod lifo;
 mod lineup;
 mod list;
 mod mq_deadline;
@@ -25,6 +29,8 @@ mod piq;
 mod piq_plus;
 mod piq_r;
 mod piq_w;
+#[cfg(test)]
+mod recipe_tests;
 mod rws;
 mod separated;
 mod sorted;
@@ -193,6 +199,8 @@ pub static SCHEDULERS: &[Entry] = &[
     piq_plus::ENTRY,
     pass::ENTRY,
     weave::ENTRY,
+    #[cfg(test)]
+    lifo::ENTRY,
 ];
 
 /// Looks a scheduler up by name.
