@@ -4,6 +4,7 @@
 //! scheduler's kernel module is recognisably the same algorithm. A scheduler sees requests, the time, and whether the
 //! device takes a command ([`Gate`]); it never sees where pages really are or what the flash is doing.
 
+mod adios;
 mod anticipatory;
 mod batches;
 mod bfq;
@@ -14,7 +15,9 @@ mod deadline;
 mod elevator;
 mod fifo;
 mod fios;
+mod flashfq;
 mod habits;
+mod k2;
 mod kyber;
 // The example of CONTRIBUTING.md, compiled and run by its tests only.
 #[cfg(test)]
@@ -189,9 +192,12 @@ pub static SCHEDULERS: &[Entry] = &[
     mq_deadline::ENTRY,
     kyber::ENTRY,
     bfq::ENTRY,
+    adios::ENTRY,
     cfq::ENTRY,
     anticipatory::ENTRY,
     fios::ENTRY,
+    flashfq::ENTRY,
+    k2::ENTRY,
     rws::ENTRY,
     piq_r::ENTRY,
     piq_w::ENTRY,
