@@ -13,7 +13,11 @@ const fn calibrated(name: &'static str, default: u64, summary: &'static str) -> 
 
 /// By default as measured on the profile `piq-128g` (`crates/sim/tests/elevators.rs` measures again).
 pub(super) const CALIBRATIONS: [Tunable; 4] = [
-    calibrated("read_4k_ns", 70_960, "time of a read of 4 KiB alone on the device: what it is reckoned to cost"),
+    calibrated(
+        "read_4k_ns",
+        70_960,
+        "time of a read of 4 KiB alone on the device: what it is reckoned to cost",
+    ),
     calibrated(
         "read_128k_ns",
         193_840,

@@ -264,3 +264,74 @@ impl HostScheduler for FlashFq {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::HostQueue;
+    use planewise_model::location::PageRange;
+    use planewise_model::rng::generator;
+    use planewise_model::{Direction, Lsn, Request};
+    use rand::RngExt;
+
+    /// Random processes, sizes and directions; a device that refuses at random and completes in any order.
+    #[test]
+    fn no_request_is_issued_that_puts_its_process_further_ahead_than_the_throttle() {
+        for seed in 0..40 {
+            let mut random = generator(seed, "flashfq throttle");
+            let slots = random.random_range(1..64u32);
+            let mut values = TunableValues::defaults(&TUNABLES);
+            let throttle = random.random_range(0..4u64);
+            values.set("flashfq", &TUNABLES, "throttle", &throttle.to_string()).unwrap();
+            let mut scheduler = FlashFq::new(slots, &values);
+            let mut queue = HostQueue::new(slots);
+            let (mut now, mut sequence) = (Ns::ZERO, 0);
+            // Slots of unfinished requests with their processes; the outstanding ones.
+            let mut unfinished: Vec<(Slot, u32)> = Vec::new();
+            let mut outstanding: Vec<Slot> = Vec::new();
+            let (mut issued, mut virtual_time) = (0, 0);
+            for _ in 0..4_000 {
+                now = now + Ns(random.random_range(0..200_000));
+                if queue.has_room() && random.random::<bool>() {
+                    let direction = if random.random::<bool>() { Direction::Read } else { Direction::Write };
+                    let process = random.random_range(0..3);
+                    let start = Lsn(random.random_range(0..1_000u64) * 8);
+                    let request = Request {
+                        process,
+                        ..Request::new(now, start, 8 << random.random_range(0..5), direction)
+                    };
+                    let queued =
+                        QueuedRequest::new(now, sequence, request, PageRange::of(&request, 4096), false);
+                    let slot = queue.enter(queued);
+                    scheduler.insert(now, slot, &queued);
+                    unfinished.push((slot, process));
+                    sequence += 1;
+                }
+                let refused = random.random_range(0..4u64);
+                let accepts = |request: &QueuedRequest| request.sequence % 4 != refused;
+                while let Decision::Issue(slot) = scheduler.dispatch(now, &Gate::new(&queue, &accepts)) {
+                    let own = queue.get(slot).request.process;
+                    let others = unfinished.iter().filter(|(_, process)| *process != own);
+                    let least = others.map(|(slot, _)| scheduler.tags[slot.index()]).min();
+                    let tag = scheduler.tags[slot.index()];
+                    assert!(
+                        least.is_none_or(|least| tag <= least + throttle * 1_000_000),
+                        "seed {seed}: {tag}, the least is at {least:?}"
+                    );
+                    queue.issue(slot, now, false);
+                    outstanding.push(slot);
+                    issued += 1;
+                }
+                if !outstanding.is_empty() && random.random::<bool>() {
+                    let slot = outstanding.swap_remove(random.random_range(0..outstanding.len()));
+                    let queued = queue.leave(slot);
+                    unfinished.retain(|(other, _)| *other != slot);
+                    scheduler.completed(now, slot, &queued);
+                }
+                assert!(scheduler.virtual_time >= virtual_time, "seed {seed}: virtual time goes back");
+                virtual_time = scheduler.virtual_time;
+            }
+            assert!(issued > 1_000, "seed {seed}: {issued} of {sequence} issued");
+        }
+    }
+}

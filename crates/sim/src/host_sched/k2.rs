@@ -31,7 +31,7 @@ const TUNABLES: [Tunable; 8] = {
             name: "max_inflight_latency",
             unit: "ns",
             summary: "sum of the estimated times of all requests at the device, at most; a request that exceeds it alone goes alone",
-            kind: TunableKind::Number { default: 2_270_720, min: 1, max: 60_000_000_000 },
+            kind: TunableKind::Number { default: 20_510_720, min: 1, max: 60_000_000_000 },
         },
         Tunable {
             name: "real_time",

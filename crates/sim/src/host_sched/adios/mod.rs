@@ -20,16 +20,79 @@ pub(super) const ENTRY: Entry = Entry {
     summary: "deadlines from learned latencies, batches within a window of predicted time",
     source: "ADIOS 3.1.9, github.com/firelzrd/adios",
     tunables: &[
-        number("global_latency_window", "ns", 16_000_000, 1, MINUTE, "predicted time of what is batched or at the device up to which a batch is filled; shorter answers sooner, longer is throughput"),
-        number("bq_refill_below_ratio", "%", 20, 0, 100, "share of the window below which the next batch is filled while the last is not out; lower keeps deadlines open for longer"),
-        number("lat_target_read", "ns", 2_000_000, 0, MINUTE, "deadline of a read that nobody waits for, less its prediction; shorter puts it before more others"),
-        number("lat_target_write", "ns", 2_000_000_000, 0, MINUTE, "the same of a write: until then reads go first"),
+        number(
+            "global_latency_window",
+            "ns",
+            16_000_000,
+            1,
+            MINUTE,
+            "predicted time of what is batched or at the device up to which a batch is filled; shorter answers sooner, longer is throughput",
+        ),
+        number(
+            "bq_refill_below_ratio",
+            "%",
+            20,
+            0,
+            100,
+            "share of the window below which the next batch is filled while the last is not out; lower keeps deadlines open for longer",
+        ),
+        number(
+            "lat_target_read",
+            "ns",
+            2_000_000,
+            0,
+            MINUTE,
+            "deadline of a read that nobody waits for, less its prediction; shorter puts it before more others",
+        ),
+        number(
+            "lat_target_write",
+            "ns",
+            2_000_000_000,
+            0,
+            MINUTE,
+            "the same of a write: until then reads go first",
+        ),
         number("batch_limit_read", "requests", 36, 1, 65_536, "reads of a batch at most"),
-        number("batch_limit_write", "requests", 72, 1, 65_536, "writes of a batch at most; fewer let reads in sooner"),
-        number("read_priority", "", 8, 0, 19, "how little of a read's predicted time counts against reads when they went before an earlier deadline; 0 as much as a write's"),
-        number("lat_model_latency_limit", "ns", 500_000_000, 1, MINUTE, "samples beyond it are not learned from: a drive that sleeps is no slower drive"),
-        number("small_request_bytes", "bytes", 4_096, 512, 1 << 20, "requests up to this size teach the base, larger ones the slope; without a small read and a small write nothing is ever known and requests go in order of arrival"),
-        number("shrink_at_kreqs", "1000 requests", 5_000, 1, 1_000_000, "small requests after which a share of what was learned is forgotten; fewer follows a changing drive sooner"),
+        number(
+            "batch_limit_write",
+            "requests",
+            72,
+            1,
+            65_536,
+            "writes of a batch at most; fewer let reads in sooner",
+        ),
+        number(
+            "read_priority",
+            "",
+            8,
+            0,
+            19,
+            "how little of a read's predicted time counts against reads when they went before an earlier deadline; 0 as much as a write's",
+        ),
+        number(
+            "lat_model_latency_limit",
+            "ns",
+            500_000_000,
+            1,
+            MINUTE,
+            "samples beyond it are not learned from: a drive that sleeps is no slower drive",
+        ),
+        number(
+            "small_request_bytes",
+            "bytes",
+            4_096,
+            512,
+            1 << 20,
+            "requests up to this size teach the base, larger ones the slope; without a small read and a small write nothing is ever known and requests go in order of arrival",
+        ),
+        number(
+            "shrink_at_kreqs",
+            "1000 requests",
+            5_000,
+            1,
+            1_000_000,
+            "small requests after which a share of what was learned is forgotten; fewer follows a changing drive sooner",
+        ),
         number("shrink_at_gbytes", "GiB", 50, 1, 1_000_000, "the same for large ones, in what they moved"),
         number("shrink_resist", "", 2, 0, 3, "the share that is forgotten: 1 of 2 to this power"),
     ],
@@ -301,5 +364,65 @@ impl Elevator for Adios {
             ("batched", self.batched),
             ("unsorted", self.unsorted),
         ])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planewise_model::location::PageRange;
+    use planewise_model::{Lsn, Request};
+
+    #[test]
+    fn the_models_converge_to_what_requests_take_alone_and_side_by_side() {
+        let mut queue = HostQueue::new(64);
+        let mut adios = Adios::new(64, &TunableValues::defaults(ENTRY.tunables));
+        let time = |direction, sectors: u32| match direction {
+            Direction::Read => 66_996 + 991 * u64::from(sectors) / 2,
+            Direction::Write => 636_996 + 991 * u64::from(sectors) / 2,
+        };
+        let mut now = Ns::ZERO;
+        let mut serve = |adios: &mut Adios, kinds: &[(Direction, u32)], shared: u64| {
+            let mut slots = Vec::new();
+            for &(direction, sectors) in kinds {
+                let request = Request::new(now, Lsn(0), sectors, direction);
+                let queued = QueuedRequest::new(now, 0, request, PageRange::of(&request, 4096), false);
+                let slot = queue.enter(queued);
+                adios.add(now, slot, &queued);
+                slots.push(slot);
+            }
+            while let Pick::Request(slot) = adios.pick(now, &queue) {
+                queue.issue(slot, now, false);
+            }
+            for slot in slots {
+                let request = queue.get(slot).request;
+                now = now + Ns(time(request.direction, request.sectors) / shared);
+                let queued = queue.leave(slot);
+                adios.completed(now, slot, &queued);
+            }
+        };
+        for _ in 0..3_000 {
+            for kind in
+                [(Direction::Read, 8), (Direction::Write, 8), (Direction::Read, 256), (Direction::Write, 64)]
+            {
+                serve(&mut adios, &[kind], 1);
+            }
+        }
+        for (direction, sectors) in [(Direction::Read, 8), (Direction::Read, 128), (Direction::Write, 256)] {
+            let predicted = adios.models[direction.index()].predict(u64::from(sectors) * 512).0;
+            let truth = time(direction, sectors);
+            assert!(
+                predicted.abs_diff(truth) <= truth / 100,
+                "{direction:?}, {sectors} sectors: {predicted}, {truth}"
+            );
+        }
+        // Of 32 side by side, one ends every 32nd of the time: so much is each reckoned to take.
+        let mut fresh = Adios::new(64, &TunableValues::defaults(ENTRY.tunables));
+        for _ in 0..2_000 {
+            serve(&mut fresh, &[(Direction::Read, 8); 32], 32);
+            serve(&mut fresh, &[(Direction::Write, 8)], 1);
+        }
+        let (predicted, truth) = (fresh.models[0].predict(4096).0, time(Direction::Read, 8) / 32);
+        assert!(predicted.abs_diff(truth) <= truth / 20, "{predicted}, {truth}");
     }
 }

