@@ -119,6 +119,7 @@ const LABELS: [(&str, Get); 16] = [
     ("command queue", |labels| labels.command_queue.clone()),
     ("queue", |labels| labels.queue_length.to_string()),
     ("merging", |labels| labels.merging.clone()),
+    ("overlap", |labels| labels.overlap.clone()),
     ("seed", |labels| labels.seed.to_string()),
 ];
 
