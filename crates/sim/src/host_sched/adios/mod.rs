@@ -208,12 +208,12 @@ impl Adios {
     }
 
     /// Where a request is to wait, by what is known now.
-    fn waiting(&self, entered: Ns, request: &QueuedRequest) -> Waiting {
+    fn waiting(&self, request: &QueuedRequest) -> Waiting {
         let direction = request.request.direction.index();
         let predicted = self.models[direction].predict(request.request.bytes().0);
         // What somebody waits for goes in order of arrival, the rest by when it should be done.
-        let deadline =
-            if request.request.synchronous { entered } else { entered + self.targets[direction] + predicted };
+        let slack = if request.request.synchronous { Ns::ZERO } else { self.targets[direction] + predicted };
+        let deadline = request.entered + slack;
         let place = if self.has_models { Place::Tree } else { Place::Arrival };
         Waiting { place, deadline, predicted }
     }
@@ -298,7 +298,7 @@ impl Adios {
 impl Elevator for Adios {
     fn add(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         self.ring(now);
-        let waiting = self.waiting(now, request);
+        let waiting = self.waiting(request);
         self.waiting[slot.index()] = waiting;
         if waiting.place == Place::Tree {
             self.enter_tree(slot, request.request.direction);
@@ -317,7 +317,7 @@ impl Elevator for Adios {
 
     fn merged(&mut self, slot: Slot, _before: &QueuedRequest, after: &QueuedRequest) {
         self.leave_tree(slot, after.request.direction);
-        self.waiting[slot.index()] = self.waiting(after.entered, after);
+        self.waiting[slot.index()] = self.waiting(after);
         self.enter_tree(slot, after.request.direction);
     }
 
