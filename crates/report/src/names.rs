@@ -103,7 +103,7 @@ fn label(runs: &[RunResult], title: &str, get: Get) -> Distinction {
 
 type Get = fn(&Labels) -> String;
 
-const LABELS: [(&str, Get); 16] = [
+const LABELS: [(&str, Get); 17] = [
     ("level", |labels| labels.level.clone()),
     ("allocation", |labels| labels.allocation.clone()),
     ("gc", |labels| labels.gc.clone()),
