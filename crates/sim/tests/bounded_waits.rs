@@ -63,6 +63,12 @@ const BOUNDS: &[Bound] = {
         bound("piq+", Write, MS, |w| (2 * w.ahead + 3) * w.units),
         bound("piq+_r", Write, MS, |w| (w.ahead + 2) * (w.units + 1)),
         bound("piq+_w", Write, MS, |w| (w.ahead + 2) * (w.units + w.queue)),
+        bound("k2", Read, Ns::ZERO, |r| r.ahead),
+        // All are of one process.
+        bound("flashfq", Read, Ns::ZERO, |r| r.queue),
+        bound("flashfq", Write, Ns::ZERO, |w| w.queue),
+        // What has earlier deadlines, two batches, and what bias lets go before.
+        bound("adios", Read, Ns::ZERO, |r| r.queue + 2 * (36 + 72) + 60),
     ]
 };
 
