@@ -78,6 +78,11 @@ pub trait HostScheduler: Send {
     fn counters(&self) -> Counters {
         Counters::default()
     }
+
+    /// What a reader of the results has to know of how it was set up: one sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A merge about to be made.
