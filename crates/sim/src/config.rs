@@ -3,7 +3,7 @@
 use crate::alloc::region;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, HostStack, Merging, StackConfig};
+use crate::host::{CommandQueue, HostStack, Merging, RequestPools, StackConfig};
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
@@ -100,8 +100,10 @@ pub struct RunConfig {
     pub told_units: Option<u32>,
     /// Whether the device uses its advanced commands.
     pub advanced: AdvancedUse,
-    /// Slots of the host's I/O queue, 1 to 4096.
+    /// Slots of the host's I/O queue, 1 to 4096; of each pool, where there are two.
     pub queue_length: u32,
+    /// How many pools they are counted by.
+    pub request_pools: RequestPools,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
@@ -122,6 +124,7 @@ impl RunConfig {
             told_units: None,
             advanced: AdvancedUse::Auto,
             queue_length: 64,
+            request_pools: RequestPools::Auto,
             merging: Merging::None,
             max_sectors_kb: 512,
             seed: planewise_model::rng::DEFAULT_SEED,
@@ -169,6 +172,7 @@ impl RunConfig {
             merging: self.merging,
             max_sectors_kb: self.max_sectors_kb,
             command_queue,
+            request_pools: self.request_pools,
         };
         Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })
     }

@@ -2,12 +2,14 @@
 
 mod conflicts;
 mod merging;
+mod pools;
 mod queue;
 mod stack;
 
 use conflicts::Conflicts;
 use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
+pub use pools::{Outside, RequestPools};
 pub use queue::{HostQueue, QueuedRequest, Slot};
 use queue::{Part, WaitingWrites};
 pub use stack::{DeviceWaits, HostStack, StackConfig};

@@ -200,6 +200,10 @@ pub static SCHEDULERS: &[Entry] = &[
     weave::ENTRY,
 ];
 
+/// Those of Linux 2.6.32, and PASS, which was a module of that kernel (PASS paper, section 3.6): behind them the block layer counts
+/// requests by two pools.
+pub const OF_LINUX_2_6_32: [&str; 4] = ["deadline", "cfq", "anticipatory", "pass"];
+
 /// Looks a scheduler up by name.
 ///
 /// # Errors

@@ -53,7 +53,7 @@ const PASS_OVER: Tunable = Tunable {
     name: "pass_over",
     unit: "turns",
     summary: "turns that go before one that the barrier holds; 0: the ring stands still; more keeps the drive at work in one direction for longer, fewer bounds the wait of the other",
-    kind: TunableKind::Number { default: 64, min: 0, max: 1_000_000 },
+    kind: TunableKind::Number { default: 8, min: 0, max: 1_000_000 },
 };
 
 /// What a turn waits for.
