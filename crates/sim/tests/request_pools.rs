@@ -112,6 +112,30 @@ fn in_a_replay_reads_pass_writes_that_wait_outside_and_all_complete_in_any_numbe
 }
 
 #[test]
+fn a_read_does_not_pass_a_write_of_its_page_that_waits_outside() {
+    // 200 writes at once, of which the pool takes some; then reads of the last one's page and of another.
+    let mut requests: Vec<Request> =
+        (0..200).map(|n| Request::new(Ns::ZERO, Lsn(n * 8), 8, Direction::Write)).collect();
+    requests.push(Request::new(Ns(1_000), Lsn(500 * 8), 8, Direction::Read));
+    requests.push(Request::new(Ns(1_001), Lsn(199 * 8), 8, Direction::Read));
+    let config = RunConfig {
+        queue_length: 16,
+        request_pools: RequestPools::Two,
+        ..RunConfig::new(device(4, 1, 1, 1))
+    };
+    let stop = AtomicBool::new(false);
+    let mut options =
+        ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
+    let kept = replay(&config, &mut requests.into_iter(), common::Kept::default(), &mut options).unwrap().1;
+    let of = |arrival: u64, page: u64| {
+        let mut found = kept.0.iter().filter(|one| one.request.start == Lsn(page * 8));
+        found.find(|one| one.request.arrival == Ns(arrival)).unwrap()
+    };
+    assert!(of(1_000, 500).completed < of(0, 199).entered, "another page's read is not kept out");
+    assert!(of(1_001, 199).issued >= of(0, 199).completed, "the page's own read waits for its write");
+}
+
+#[test]
 fn a_pool_serves_its_own_in_their_order() {
     let requests: Vec<Request> = (0..300)
         .map(|n| Request { process: 1 + n as u32 % 3, ..Request::new(Ns(n), Lsn(n * 8), 8, Direction::Write) })

@@ -47,6 +47,7 @@ pub(super) fn summarise<O: Observer>(
             queue_length: options.queue_length,
             request_pools: options.request_pools.to_string(),
             merging: options.merging.to_string(),
+            overlap: options.overlap.to_string(),
             seed: options.seed,
             workload: BTreeMap::new(),
         },

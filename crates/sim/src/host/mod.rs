@@ -2,6 +2,7 @@
 
 mod conflicts;
 mod merging;
+mod overlaps;
 mod pools;
 mod queue;
 mod stack;
@@ -9,6 +10,8 @@ mod stack;
 use conflicts::Conflicts;
 use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
+pub use overlaps::Overlap;
+use overlaps::Overlaps;
 pub use pools::{Outside, RequestPools};
 pub use queue::{HostQueue, QueuedRequest, Slot};
 use queue::{Part, WaitingWrites};

@@ -154,31 +154,45 @@ impl Pools {
     }
 }
 
-/// Requests that wait outside for a slot, those of a pool in their order.
+/// Requests that wait outside for a slot: those of a pool in their order, and those that overlap another in theirs.
 pub struct Outside {
-    waiting: [VecDeque<Request>; 2],
+    /// With the number of each.
+    waiting: [VecDeque<(u64, Request)>; 2],
     two: bool,
+    pushed: u64,
+    /// Where there are two pools: the requests by first sector and number.
+    by_sector: BTreeMap<(u64, u64), Request>,
+    /// Sectors of the longest that ever waited.
+    longest: u64,
 }
 
 impl Outside {
     /// In front of a queue.
     pub fn new(queue: &HostQueue) -> Outside {
-        Outside { waiting: [VecDeque::new(), VecDeque::new()], two: queue.has_two_pools() }
+        Outside {
+            waiting: [VecDeque::new(), VecDeque::new()],
+            two: queue.has_two_pools(),
+            pushed: 0,
+            by_sector: BTreeMap::new(),
+            longest: 0,
+        }
     }
 
     /// How many wait.
+    #[inline]
     pub fn count(&self) -> usize {
-        self.waiting.iter().map(VecDeque::len).sum()
+        self.waiting[0].len() + self.waiting[1].len()
     }
 
     fn pool(&self, request: &Request) -> usize {
         if self.two { pool_of(request) } else { 0 }
     }
 
-    /// Whether one of the same pool waits, which goes before.
+    /// Whether one waits that goes before: one of the same pool, or one that it overlaps, of which one writes.
     #[inline]
     pub fn is_before(&self, request: &Request) -> bool {
-        !self.waiting[self.pool(request)].is_empty()
+        self.count() > 0
+            && (!self.waiting[self.pool(request)].is_empty() || self.overlaps_earlier(self.pushed, request))
     }
 
     /// Whether a replay may let a request wait here and read on: others may have room where it has none.
@@ -188,15 +202,34 @@ impl Outside {
 
     /// A request waits.
     pub fn push(&mut self, request: Request) {
-        self.waiting[self.pool(&request)].push_back(request);
+        self.waiting[self.pool(&request)].push_back((self.pushed, request));
+        if self.two {
+            self.by_sector.insert((request.start.0, self.pushed), request);
+            self.longest = self.longest.max(request.sectors.into());
+        }
+        self.pushed += 1;
     }
 
     /// The next that has room: of two the one that arrived first.
     #[inline]
     pub fn next(&mut self, has_room: impl Fn(&Request) -> bool) -> Option<Request> {
-        let first = |pool: &usize| self.waiting[*pool].front().filter(|request| has_room(request));
-        let pool = [0, 1].into_iter().filter(|pool| first(pool).is_some());
-        let pool = pool.min_by_key(|pool| first(pool).map(|request| request.arrival))?;
-        self.waiting[pool].pop_front()
+        let goes = |pool: usize| {
+            let &(number, request) = self.waiting[pool].front()?;
+            (has_room(&request) && !self.overlaps_earlier(number, &request)).then_some((number, pool))
+        };
+        let (_, pool) = [goes(0), goes(1)].into_iter().flatten().min()?;
+        let (number, request) = self.waiting[pool].pop_front()?;
+        self.by_sector.remove(&(request.start.0, number));
+        Some(request)
+    }
+
+    /// Whether a request overlaps one that waits with a lower number, and one of them writes.
+    fn overlaps_earlier(&self, number: u64, request: &Request) -> bool {
+        let (start, end) = (request.start.0, request.end().0);
+        let near = self.by_sector.range((start.saturating_sub(self.longest), 0)..(end, 0));
+        near.into_iter().any(|(&(_, other), earlier)| {
+            let one_writes = [request, earlier].iter().any(|one| one.direction == Direction::Write);
+            other < number && earlier.end().0 > start && one_writes
+        })
     }
 }
