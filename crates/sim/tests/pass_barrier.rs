@@ -143,7 +143,6 @@ fn adversarial(seed: u64) -> (Vec<Request>, Direction, u64) {
             next_lone += lone_gap;
         }
         let region = if is_lone { random.random_range(0..regions) } else { random.random_range(0..few) };
-        // Pages do not meet one another within the queue: nothing but the scheduler orders them.
         let place = used[region as usize];
         used[region as usize] = (place + 1) % REGION;
         let direction = if is_lone { flood.other() } else { flood };
@@ -191,7 +190,7 @@ fn directions_never_meet_across_the_barrier_and_the_device_never_rests_while_req
             // From one issue to the next, something is out whenever anything waits.
             let mut busy_until = Ns::ZERO;
             for completion in &completions {
-                assert!(completion.issued <= completion.entered.max(busy_until), "{what}: {completion:?}");
+                assert!(completion.issued <= completion.released.max(busy_until), "{what}: {completion:?}");
                 busy_until = busy_until.max(completion.completed);
             }
         }
@@ -220,11 +219,11 @@ fn no_request_waits_longer_than_the_bound_on_any_stream_and_interface() {
         let bound = (3 * regions + pass_over + 2) * batch;
         for lone in completions.iter().filter(|completion| completion.request.direction != flood) {
             let others = completions.iter().filter(|other| {
-                other.request.direction == flood && other.issued > lone.entered && other.issued < lone.issued
+                other.request.direction == flood && other.issued > lone.released && other.issued < lone.issued
             });
             // Of its own kind, what arrived before goes first.
             let waited_before = completions.iter().filter(|other| {
-                other.request.direction != flood && other.entered < lone.entered && other.issued > lone.entered
+                other.request.direction != flood && other.released < lone.released && other.issued > lone.released
             });
             let bound = bound * (waited_before.count() as u64 + 1);
             assert!(others.count() as u64 <= bound, "{what}: {lone:?}, at most {bound}");
@@ -235,9 +234,9 @@ fn no_request_waits_longer_than_the_bound_on_any_stream_and_interface() {
         let soon = [("read_expire", "2"), ("write_expire", "2")];
         let tunables_with: Vec<(&str, &str)> = tunables.iter().chain(&soon).copied().collect();
         let (completions, _) = run(&config(interface, &tunables_with), &requests);
-        for late in completions.iter().filter(|completion| completion.issued > completion.entered + Ns(expire)) {
-            let deadline = late.entered + Ns(expire);
-            let earlier = completions.iter().filter(|other| other.entered <= late.entered && other.issued >= deadline);
+        for late in completions.iter().filter(|completion| completion.issued > completion.released + Ns(expire)) {
+            let deadline = late.released + Ns(expire);
+            let earlier = completions.iter().filter(|other| other.released <= late.released && other.issued >= deadline);
             let between = completions.iter().filter(|other| other.issued > deadline && other.issued < late.issued);
             // It is one of them, and there is the turn under way.
             let bound = (earlier.count() as u64 + 1) * batch;
