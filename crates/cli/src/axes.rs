@@ -41,7 +41,7 @@ pub struct Axis {
 }
 
 /// All of them; in a product of lists, the first varies fastest.
-pub static AXES: [Axis; 23] = [
+pub static AXES: [Axis; 24] = [
     Axis {
         name: "scheduler",
         kind: Kind::Host,
@@ -273,6 +273,18 @@ pub static AXES: [Axis; 23] = [
         key: "queue",
         get: |config| config.queue_length.to_string(),
         set: |config, text| put(&mut config.queue_length, within(text, 1, 4096)),
+    },
+    Axis {
+        name: "request-pools",
+        kind: Kind::Host,
+        heading: "Schemes",
+        value: "WHICH",
+        help: "Slots for requests that somebody waits for and for the others: one queue for both, two of --queue slots each (Linux \
+               2.6.32), or auto (two for deadline, cfq, anticipatory and pass, one for others)",
+        default: "auto",
+        key: "",
+        get: |config| config.request_pools.to_string(),
+        set: |config, text| put(&mut config.request_pools, text.parse()),
     },
     Axis {
         name: "units",

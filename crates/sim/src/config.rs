@@ -3,7 +3,7 @@
 use crate::alloc::region;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, HostStack, Merging, Overlap, StackConfig};
+use crate::host::{CommandQueue, HostStack, Merging, Overlap, RequestPools, StackConfig};
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
@@ -100,8 +100,10 @@ pub struct RunConfig {
     pub told_units: Option<u32>,
     /// Whether the device uses its advanced commands.
     pub advanced: AdvancedUse,
-    /// Slots of the host's I/O queue, 1 to 4096.
+    /// Slots of the host's I/O queue, 1 to 4096; of each pool, where there are two.
     pub queue_length: u32,
+    /// How many pools they are counted by.
+    pub request_pools: RequestPools,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
@@ -124,6 +126,7 @@ impl RunConfig {
             told_units: None,
             advanced: AdvancedUse::Auto,
             queue_length: 64,
+            request_pools: RequestPools::Auto,
             merging: Merging::None,
             max_sectors_kb: 512,
             overlap: Overlap::Keep,
@@ -173,6 +176,7 @@ impl RunConfig {
             max_sectors_kb: self.max_sectors_kb,
             overlap: self.overlap,
             command_queue,
+            request_pools: self.request_pools,
         };
         Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })
     }
