@@ -110,6 +110,7 @@ fn replays_agree(device: &str, scheduler: &str, depth: u32, queue: u32, factor: 
     let (expected, kept) = simulated_replay::replay(&config, source, Kept::default(), &mut options).unwrap();
     let mut options = ReplayOptions {
         pace: Pace::Recorded,
+        scale_time: 1.0,
         warm_up,
         lateness_bound: LATENESS_BOUND_DEFAULT,
         stop: &stop,

@@ -1,6 +1,7 @@
 //! A run's configuration: the device, its condition, the host stack. Everything named is looked up in [`RunConfig::resolve`].
 
 use crate::alloc::region;
+use crate::drivers::pace::Pace;
 use crate::error::SimError;
 use crate::ftl::Condition;
 use crate::host::{CommandQueue, HostStack, Merging, StackConfig};
@@ -106,6 +107,11 @@ pub struct RunConfig {
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
     pub max_sectors_kb: u32,
+    /// When the requests of a trace leave; workloads have a pace of their own.
+    pub pace: Pace,
+    /// What recorded times are multiplied by: gaps at the dependent pace. At the recorded pace the requests come with such times, and
+    /// results only say so.
+    pub scale_time: f64,
     /// Seed of all randomness.
     pub seed: u64,
 }
@@ -124,6 +130,8 @@ impl RunConfig {
             queue_length: 64,
             merging: Merging::None,
             max_sectors_kb: 512,
+            pace: Pace::Recorded,
+            scale_time: 1.0,
             seed: planewise_model::rng::DEFAULT_SEED,
         }
     }

@@ -86,6 +86,51 @@ pub struct RunResult {
     /// How a trace was replayed on a target; nothing for other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
+    /// How the trace asked for more than could be served; nothing when it did not, and where nothing is due at recorded times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload: Option<Overload>,
+    /// What recorded completions did for the dependent pace; nothing for other paces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependent: Option<Dependent>,
+}
+
+/// A trace at recorded times that asked for more than could be served: latencies are those of a queue that grows, and depend on how
+/// long the trace is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overload {
+    /// Share of the window, at its end, that holds more work than time: 1 is all of it.
+    pub window_share: f64,
+    /// Work over time in that part, above 1.
+    pub work_over_time: f64,
+    /// Mean wait before issue of the last requests, ns.
+    pub backlog_ns: u64,
+    /// Requests that wait at the end of the window.
+    pub backlog_requests: u64,
+    /// Requests a second that arrived in that part of the window.
+    pub offered_iops: f64,
+    /// Requests a second at which the same requests could be served.
+    pub stable_iops: f64,
+    /// The factor of time (`--scale-time`) at which they come at that rate.
+    pub stable_scale_time: f64,
+}
+
+/// What a replay at the dependent pace knew, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dependent {
+    /// Requests of which the trace does not say when they completed: nothing waited for them.
+    pub without_completion: u64,
+    /// From the first arrival to the last one in the recording, times the factor of time, ns.
+    pub recorded_ns: u64,
+    /// The same here, ns.
+    pub replayed_ns: u64,
+    /// Requests under way at an arrival, that one included, of those whose completions are known: mean over arrivals of the recording.
+    pub recorded_depth: f64,
+    /// The most of them.
+    pub recorded_depth_max: u64,
+    /// Requests under way at an arrival, that one included: mean over arrivals here.
+    pub replayed_depth: f64,
+    /// The most of them.
+    pub replayed_depth_max: u64,
 }
 
 /// A target as it was measured from outside.
@@ -117,17 +162,13 @@ pub struct MeasuredTarget {
 /// How a trace was replayed on a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// `open`: at the recorded times; `closed`: as fast as so many in flight allow.
-    pub mode: String,
-    /// Requests in flight of a closed loop at most.
-    pub depth: Option<u32>,
     /// From the time when a request was due to when it was in the hands of the target's driver, or of the scheduler in front of
-    /// it. All 0 in a closed loop, where nothing is due.
+    /// it. All 0 at the paces `closed:N` and `asap`, where nothing is due.
     pub lateness_ns: Distribution,
     /// The 99th percentile of lateness above which the replay is not faithful, ns.
     pub lateness_bound_ns: u64,
-    /// Whether the 99th percentile of lateness is within the bound. Absent where nothing says so: in a closed loop, where nothing is
-    /// due, and where no request was measured.
+    /// Whether the 99th percentile of lateness is within the bound. Absent where nothing says so: at the paces `closed:N` and
+    /// `asap`, where nothing is due, and where no request was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faithful: Option<bool>,
     /// Requests that were late because the host's queue had no room: the target is slower than the trace.
@@ -236,6 +277,10 @@ pub struct Labels {
     /// Which adjacent requests become one: `none`, `back` or `full`.
     #[serde(default = "no_merging")]
     pub merging: String,
+    /// When the requests of the trace left: `recorded`, `dependent`, `closed:N` or `asap`; empty for a workload, which has a pace of
+    /// its own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pace: String,
     /// Seed.
     pub seed: u64,
     /// Options of the workload that differ between runs, with their values.

@@ -83,6 +83,7 @@ pub fn execute(
         ));
     }
     let text = workload.definition.to_toml();
+    options.remove("pace");
     options.extend(bench::options(arguments, name));
     let setup = Setup {
         trace: TraceSetup {

@@ -46,6 +46,7 @@ pub(super) fn summarise<O: Observer>(
             command_queue: format!("ncq:{}", info.depth),
             queue_length: options.queue_length,
             merging: options.merging.to_string(),
+            pace: String::new(),
             seed: options.seed,
             workload: BTreeMap::new(),
         },
@@ -68,5 +69,7 @@ pub(super) fn summarise<O: Observer>(
             failure: None,
         }),
         replay: None,
+        overload: None,
+        dependent: None,
     })
 }

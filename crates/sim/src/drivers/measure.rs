@@ -58,6 +58,7 @@ pub(super) fn summarise<O: Observer>(
             command_queue: config.profile.interface.command_queue.clone(),
             queue_length: config.queue_length,
             merging: config.merging.to_string(),
+            pace: String::new(),
             seed: config.seed,
             workload: BTreeMap::new(),
         },
@@ -69,5 +70,7 @@ pub(super) fn summarise<O: Observer>(
         closed_loop: None,
         target: None,
         replay: None,
+        overload: None,
+        dependent: None,
     })
 }
