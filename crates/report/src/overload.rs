@@ -1,14 +1,14 @@
 //! What is said of runs whose trace asked for more than could be served, and of the pace at which requests left.
 
 use crate::format;
-use planewise_sim::results::{Dependent, Overload, Results, RunResult};
+use planewise_sim::results::{Cause, Dependent, Overload, Results, RunResult};
 
 /// Behind the name of an overloaded run.
 pub const MARK: &str = "!";
 
 /// What overload means for the numbers beside it.
-pub const MEANING: &str = "The trace asks for more than can be served, so these latencies are those of a queue that grows for \
-                           as long as the trace lasts, and no ratio of them holds for a longer or shorter one";
+pub const MEANING: &str = "The trace asks for more than can be served, so these latencies are those of its backlog, \
+                           and neither they nor their ratios hold for a longer or shorter trace";
 
 /// Whether a run is overloaded.
 pub fn is_overloaded(run: &RunResult) -> bool {
@@ -18,13 +18,20 @@ pub fn is_overloaded(run: &RunResult) -> bool {
 /// How far a run is overloaded, and at which rate it would not be; none when it is not.
 pub fn overloaded(run: &RunResult) -> Option<String> {
     let of = run.overload.as_ref()?;
+    let (backlog, wait) = (format::count(of.backlog_requests), format::time(of.backlog_ns as f64));
+    let how = match of.cause {
+        Cause::Grows => format!(
+            "{} times the work that fits in {}; {backlog} requests wait at its end, {wait} each",
+            format::three_digits(of.factor),
+            window(of)
+        ),
+        Cause::Stands => format!(
+            "requests waited outside the full queue for {} of the trace's time, {backlog} of them at a time",
+            format::percent(of.window_share)
+        ),
+    };
     Some(format!(
-        "{} times the work that fits in {}; {} requests wait at its end, {} each; stable at --scale-time {} ({} requests/s in the place of \
-         {})",
-        format::three_digits(of.work_over_time),
-        window(of),
-        format::count(of.backlog_requests),
-        format::time(of.backlog_ns as f64),
+        "{how}; stable at --scale-time {} ({} requests/s in the place of {})",
         of.stable_scale_time,
         format::rate(of.stable_iops),
         format::rate(of.offered_iops)
@@ -73,8 +80,9 @@ mod tests {
     fn overloaded_first() -> Results {
         let mut results = samples::six_schedulers();
         results.runs[0].overload = Some(Overload {
+            cause: Cause::Grows,
             window_share: 1.0,
-            work_over_time: 1.37,
+            factor: 1.37,
             backlog_ns: 250_000_000,
             backlog_requests: 4300,
             offered_iops: 17_000.0,

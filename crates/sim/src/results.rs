@@ -94,23 +94,39 @@ pub struct RunResult {
     pub dependent: Option<Dependent>,
 }
 
-/// A trace at recorded times that asked for more than could be served: latencies are those of a queue that grows, and depend on how
-/// long the trace is.
+/// How a trace at recorded times asked for more than could be served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// A last part of the window holds more work than time: the backlog grows to its end.
+    #[default]
+    Grows,
+    /// Requests wait outside the full queue for a quarter of the window or more.
+    Stands,
+}
+
+/// A trace at recorded times that asked for more than could be served: latencies are those of the backlog, and depend on how long
+/// the trace is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Overload {
-    /// Share of the window, at its end, that holds more work than time: 1 is all of it.
+    /// How.
+    pub cause: Cause,
+    /// Of a backlog that grows: share of the window, at its end, that holds more work than time. Of one that stands: share of the
+    /// window in which requests waited outside the full queue.
     pub window_share: f64,
-    /// Work over time in that part, above 1.
-    pub work_over_time: f64,
-    /// Mean wait before issue of the last requests, ns.
+    /// How much too fast the trace is, above 1: work over time in that part of the window; or the share in which the backlog stands,
+    /// over the quarter of the window that a burst may take.
+    pub factor: f64,
+    /// Of a backlog that grows: mean wait before issue at its end, ns. Of one that stands: mean wait outside the queue, ns.
     pub backlog_ns: u64,
-    /// Requests that wait at the end of the window.
+    /// Of a backlog that grows: requests that wait at the end of the window. Of one that stands: that wait outside the queue, mean over
+    /// the time when any do.
     pub backlog_requests: u64,
-    /// Requests a second that arrived in that part of the window.
+    /// Requests a second that arrived.
     pub offered_iops: f64,
-    /// Requests a second at which the same requests could be served.
+    /// Requests a second at which the trace would not be overloaded.
     pub stable_iops: f64,
-    /// The factor of time (`--scale-time`) at which they come at that rate.
+    /// The factor of time (`--scale-time`) that makes it so.
     pub stable_scale_time: f64,
 }
 

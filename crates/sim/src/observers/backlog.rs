@@ -1,22 +1,27 @@
 //! Whether a trace at recorded times asks for more than can be served.
 //!
-//! Two things are watched: how long requests wait before they are issued, outside the host's queue and in it, in the order of their
-//! arrival; and the time in which nothing waits, which the system has to spare. Some last part of the window, a quarter of it or more,
-//! *holds more work than time* when the wait at its end is longer than the wait at its beginning and all the spare time in it
-//! together: requests came faster than they were served, and the rest of that part did not make up for it. Over the whole window this
-//! is a window that holds more work than time; over its end, a backlog that grows to its end. A burst that fits leaves more time to
-//! spare around it than it takes, and a queue that a scheduler keeps long without it growing waits as long at the beginning.
+//! What takes a quarter of the window or more is no burst. A run is overloaded
+//!
+//! * when its backlog **grows**: some last part of the window, a quarter of it or more, holds more work than time. It does when the wait at
+//!   its end is longer than the wait at its beginning and all the time to spare in it together: requests came faster than they were
+//!   served, and the rest of that part did not make up for it. Over the whole window this is a window that holds more work than time;
+//!   over its end, a backlog that grows to its end;
+//! * when its backlog **stands**: requests wait outside the full queue for a quarter of the window or more. Bursts may fit in the window
+//!   one by one, and be most of it nevertheless.
+//!
+//! A burst that fits leaves more time to spare around it than it takes, and a queue that a scheduler keeps long without it growing
+//! waits as long at the beginning. Fewer than 64 waiting requests are what a queue is for, and no backlog.
 //!
 //! Memory is bounded: the window is told apart in up to 128 parts of as many requests each.
 
 use super::{Completion, Observer};
 use crate::host::{QueuedRequest, Slot};
-use crate::results::Overload;
+use crate::results::{Cause, Overload};
 use planewise_model::{Ns, Request};
 
 /// Most parts in which the window is remembered. When they are full, two become one.
 const PARTS: usize = 128;
-/// The shortest end of the window that is judged: what takes less of it is a burst.
+/// What takes less of the window is a burst.
 const LEAST_SHARE: f64 = 0.25;
 /// Fewer waiting requests at the end are no backlog: what a queue is for.
 const LEAST_WAITING: f64 = 64.0;
@@ -55,6 +60,11 @@ pub struct Backlog {
     /// Since when none is, if that is so; and the time so far.
     idle_since: Ns,
     spare: Ns,
+    /// Until when requests waited outside the queue, and for how long altogether.
+    outside_until: Ns,
+    outside: Ns,
+    /// Sum of the waits outside.
+    waited_outside: u128,
 }
 
 impl Backlog {
@@ -64,7 +74,13 @@ impl Backlog {
     }
 
     #[inline]
-    fn arrives(&mut self, request: &Request, sequence: u64) {
+    fn arrives(&mut self, now: Ns, request: &Request, sequence: u64) {
+        if now > request.arrival {
+            // Several wait outside at a time: each adds what the ones before it did not.
+            self.outside += now - request.arrival.max(self.outside_until).min(now);
+            self.outside_until = now;
+            self.waited_outside += u128::from((now - request.arrival).0);
+        }
         if self.waiting == 0 && request.arrival > self.idle_since {
             // What waited outside a full queue waited since its arrival.
             self.spare += request.arrival - self.idle_since;
@@ -94,13 +110,27 @@ impl Backlog {
 
     /// The verdict: none when everything that was asked for could be served. `scale` is what recorded times were multiplied by.
     pub fn overload(&self, scale: f64) -> Option<Overload> {
-        let (first, last) = (self.parts.first()?, self.parts.last()?);
+        let first = self.parts.first()?;
         let window = (self.last_arrival - first.arrival).0 as f64;
-        // The last part may be of a few requests only: then the one before it says more.
-        let end = match self.parts.as_slice() {
-            [.., before, last] if last.completed < before.completed / 2 => before.mean_wait().max(last.mean_wait()),
-            _ => last.mean_wait(),
+        let grows = self.grows(window);
+        let stands = self.stands(window);
+        let worse = match (grows, stands) {
+            (Some(grows), Some(stands)) if stands.factor > grows.factor => stands,
+            (grows, stands) => grows.or(stands)?,
         };
+        let slower = rounded_up(worse.factor * STABLE_MARGIN * scale) / scale;
+        let offered_iops = self.requests as f64 / window * 1e9;
+        Some(Overload {
+            offered_iops,
+            stable_iops: offered_iops / slower,
+            stable_scale_time: rounded_up(worse.factor * STABLE_MARGIN * scale),
+            ..worse
+        })
+    }
+
+    /// The last part of the window that holds most more work than time.
+    fn grows(&self, window: f64) -> Option<Overload> {
+        let end = self.wait_at_end();
         let mut worst: Option<Overload> = None;
         for (index, part) in self.parts.iter().enumerate() {
             let time = (self.last_arrival - part.arrival).0 as f64;
@@ -111,24 +141,48 @@ impl Backlog {
             let spare = (self.spare - part.spare).0 as f64;
             let work = time + end - wait - spare;
             let requests = (self.requests - ((index as u64) << self.shift)) as f64;
-            let (work_over_time, backlog) = (work / time, end * requests / work);
-            let is_worst = worst.is_none_or(|worst| work_over_time > worst.work_over_time);
-            if work_over_time <= 1.0 + MARGIN || backlog < LEAST_WAITING || !is_worst {
-                continue;
+            let (factor, backlog) = (work / time, end * requests / work);
+            let is_worst = worst.is_none_or(|worst| factor > worst.factor);
+            if factor > 1.0 + MARGIN && backlog >= LEAST_WAITING && is_worst {
+                worst = Some(Overload {
+                    cause: Cause::Grows,
+                    window_share: time / window,
+                    factor,
+                    backlog_ns: end as u64,
+                    backlog_requests: backlog as u64,
+                    ..Overload::default()
+                });
             }
-            let offered_iops = requests / time * 1e9;
-            let slower = rounded_up(work_over_time * STABLE_MARGIN * scale) / scale;
-            worst = Some(Overload {
-                window_share: time / window,
-                work_over_time,
-                backlog_ns: end as u64,
-                backlog_requests: backlog as u64,
-                offered_iops,
-                stable_iops: offered_iops / slower,
-                stable_scale_time: slower * scale,
-            });
         }
         worst
+    }
+
+    /// Mean wait of the last requests, ns.
+    fn wait_at_end(&self) -> f64 {
+        match self.parts.as_slice() {
+            // A last part of a few requests only says less than the one before it.
+            [.., before, last] if last.completed < before.completed / 2 => {
+                before.mean_wait().max(last.mean_wait())
+            }
+            parts => parts.last().map_or(0.0, Part::mean_wait),
+        }
+    }
+
+    /// The backlog outside the queue, when it is there most of the time.
+    fn stands(&self, window: f64) -> Option<Overload> {
+        let (time, waited) = (self.outside.0 as f64, self.waited_outside as f64);
+        // By Little's law, while there are any.
+        let backlog = waited / time.max(1.0);
+        // The backlog of the last requests may be served after the window.
+        let share = time / window;
+        (share > LEAST_SHARE && backlog >= LEAST_WAITING && window > 0.0).then(|| Overload {
+            cause: Cause::Stands,
+            window_share: share.min(1.0),
+            factor: share / LEAST_SHARE,
+            backlog_ns: (waited / self.requests as f64) as u64,
+            backlog_requests: backlog as u64,
+            ..Overload::default()
+        })
     }
 }
 
@@ -142,13 +196,13 @@ fn rounded_up(value: f64) -> f64 {
 
 impl Observer for Backlog {
     #[inline]
-    fn enter(&mut self, _now: Ns, _slot: Slot, request: &QueuedRequest) {
-        self.arrives(&request.request, request.sequence);
+    fn enter(&mut self, now: Ns, _slot: Slot, request: &QueuedRequest) {
+        self.arrives(now, &request.request, request.sequence);
         self.waiting += 1;
     }
 
-    fn merge(&mut self, _now: Ns, _slot: Slot, sequence: u64, request: &Request) {
-        self.arrives(request, sequence);
+    fn merge(&mut self, now: Ns, _slot: Slot, sequence: u64, request: &Request) {
+        self.arrives(now, request, sequence);
     }
 
     fn join(&mut self, _now: Ns, _into: Slot, _other: Slot) {
