@@ -110,22 +110,83 @@ impl Backlog {
 
     /// The verdict: none when everything that was asked for could be served. `scale` is what recorded times were multiplied by.
     pub fn overload(&self, scale: f64) -> Option<Overload> {
-        let first = self.parts.first()?;
-        let window = (self.last_arrival - first.arrival).0 as f64;
-        let grows = self.grows(window);
-        let stands = self.stands(window);
-        let worse = match (grows, stands) {
-            (Some(grows), Some(stands)) if stands.factor > grows.factor => stands,
-            (grows, stands) => grows.or(stands)?,
-        };
-        let slower = rounded_up(worse.factor * STABLE_MARGIN * scale) / scale;
-        let offered_iops = self.requests as f64 / window * 1e9;
+        let found = self.found()?;
+        let scale_time = rounded_up(self.stable_factor() * STABLE_MARGIN * scale);
+        let offered_iops = self.requests as f64 / self.window() * 1e9;
         Some(Overload {
             offered_iops,
-            stable_iops: offered_iops / slower,
-            stable_scale_time: rounded_up(worse.factor * STABLE_MARGIN * scale),
-            ..worse
+            stable_iops: offered_iops / (scale_time / scale),
+            stable_scale_time: scale_time,
+            ..found
         })
+    }
+
+    /// From the first arrival to the last, ns.
+    fn window(&self) -> f64 {
+        self.parts.first().map_or(0.0, |first| (self.last_arrival - first.arrival).0 as f64)
+    }
+
+    fn found(&self) -> Option<Overload> {
+        let window = self.window();
+        self.grows(window).or_else(|| self.stands(window))
+    }
+
+    /// By how much slower the same requests must come, at least, for the verdict to be another: found by halving.
+    fn stable_factor(&self) -> f64 {
+        let (mut low, mut high) = (1.0, 2.0);
+        while self.slower(high).found().is_some() && high < 1e9 {
+            (low, high) = (high, high * 2.0);
+        }
+        for _ in 0..20 {
+            let middle = f64::sqrt(low * high);
+            if self.slower(middle).found().is_some() {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        high
+    }
+
+    /// What would be seen if the same requests came slower by a factor, and each part of the window took as long to serve as it did:
+    /// the backlog as a fluid that flows in at one rate and out at another.
+    fn slower(&self, factor: f64) -> Backlog {
+        let mut slower = Backlog { requests: self.requests, shift: self.shift, ..Backlog::default() };
+        let (mut now, mut backlog, mut spare, mut outside) = (0.0, 0.0, 0.0, 0.0);
+        for (index, part) in self.parts.iter().enumerate() {
+            let wait = self.wait_before(index);
+            slower.parts.push(Part {
+                arrival: Ns(now as u64),
+                spare: Ns(spare as u64),
+                waited: backlog as u128,
+                completed: 1,
+            });
+            let (end, spare_at_end) =
+                self.parts.get(index + 1).map_or((self.last_arrival, self.spare), |next| (next.arrival, next.spare));
+            let recorded = (end - part.arrival).0 as f64;
+            let idle = (spare_at_end - part.spare).0 as f64;
+            let work = (recorded - idle + self.wait_before(index + 1) - wait).max(0.0);
+            let time = recorded * factor;
+            let left: f64 = backlog + work - time;
+            let backlogged = if left >= 0.0 { time } else { (backlog * time / (time - work)).min(time) };
+            (backlog, spare, outside) = (left.max(0.0), spare + time - backlogged, outside + backlogged);
+            now += time;
+        }
+        slower.parts.push(Part { arrival: Ns(now as u64), spare: Ns(spare as u64), waited: backlog as u128, completed: 1 });
+        (slower.last_arrival, slower.spare) = (Ns(now as u64), Ns(spare as u64));
+        slower.outside = Ns((outside + backlog) as u64);
+        // Whatever its number: there were enough of them.
+        slower.waited_outside = u128::MAX;
+        slower
+    }
+
+    /// The wait at the beginning of a part, or at the end of all of them.
+    fn wait_before(&self, index: usize) -> f64 {
+        match index {
+            0 => 0.0,
+            index if index == self.parts.len() => self.wait_at_end(),
+            index => f64::midpoint(self.parts[index - 1].mean_wait(), self.parts[index].mean_wait()),
+        }
     }
 
     /// The last part of the window that holds most more work than time.
