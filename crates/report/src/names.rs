@@ -103,7 +103,7 @@ fn label(runs: &[RunResult], title: &str, get: Get) -> Distinction {
 
 type Get = fn(&Labels) -> String;
 
-const LABELS: [(&str, Get); 17] = [
+const LABELS: [(&str, Get); 18] = [
     ("level", |labels| labels.level.clone()),
     ("allocation", |labels| labels.allocation.clone()),
     ("gc", |labels| labels.gc.clone()),
@@ -120,6 +120,7 @@ const LABELS: [(&str, Get); 17] = [
     ("queue", |labels| labels.queue_length.to_string()),
     ("merging", |labels| labels.merging.clone()),
     ("pace", |labels| labels.pace.clone()),
+    ("overlap", |labels| labels.overlap.clone()),
     ("seed", |labels| labels.seed.to_string()),
 ];
 

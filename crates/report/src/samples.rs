@@ -305,6 +305,7 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
             queue_length: 64,
             merging: "none".into(),
             pace: "recorded".to_owned(),
+            overlap: "keep".into(),
             seed: 5_786_932_423_948_097_875,
             workload: BTreeMap::new(),
         },

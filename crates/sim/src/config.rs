@@ -4,7 +4,7 @@ use crate::alloc::region;
 use crate::drivers::pace::Pace;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, HostStack, Merging, StackConfig};
+use crate::host::{CommandQueue, HostStack, Merging, Overlap, StackConfig};
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
@@ -112,6 +112,8 @@ pub struct RunConfig {
     /// What recorded times are multiplied by: gaps at the dependent pace. At the recorded pace the requests come with such times, and
     /// results only say so.
     pub scale_time: f64,
+    /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
+    pub overlap: Overlap,
     /// Seed of all randomness.
     pub seed: u64,
 }
@@ -132,6 +134,7 @@ impl RunConfig {
             max_sectors_kb: 512,
             pace: Pace::Recorded,
             scale_time: 1.0,
+            overlap: Overlap::Keep,
             seed: planewise_model::rng::DEFAULT_SEED,
         }
     }
@@ -176,6 +179,7 @@ impl RunConfig {
             conflict_units,
             merging: self.merging,
             max_sectors_kb: self.max_sectors_kb,
+            overlap: self.overlap,
             command_queue,
         };
         Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })

@@ -47,6 +47,7 @@ pub(super) fn summarise<O: Observer>(
             queue_length: options.queue_length,
             merging: options.merging.to_string(),
             pace: String::new(),
+            overlap: options.overlap.to_string(),
             seed: options.seed,
             workload: BTreeMap::new(),
         },

@@ -59,6 +59,7 @@ pub(super) fn summarise<O: Observer>(
             queue_length: config.queue_length,
             merging: config.merging.to_string(),
             pace: String::new(),
+            overlap: config.overlap.to_string(),
             seed: config.seed,
             workload: BTreeMap::new(),
         },

@@ -2,12 +2,15 @@
 
 mod conflicts;
 mod merging;
+mod overlaps;
 mod queue;
 mod stack;
 
 use conflicts::Conflicts;
 use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
+pub use overlaps::Overlap;
+use overlaps::Overlaps;
 pub use queue::{HostQueue, QueuedRequest, Slot};
 use queue::{Part, WaitingWrites};
 pub use stack::{DeviceWaits, HostStack, StackConfig};

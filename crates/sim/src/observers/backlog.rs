@@ -133,13 +133,15 @@ impl Backlog {
 
     /// By how much slower the same requests must come, at least, for the verdict to be another: found by halving.
     fn stable_factor(&self) -> f64 {
+        // Bursts shorter than a part flow out of sight: so many times longer did requests wait outside than the fluid says.
+        let out_of_sight = (self.outside.0 as f64 / (self.slower(1.0, 1.0).outside.0 as f64).max(1.0)).max(1.0);
         let (mut low, mut high) = (1.0, 2.0);
-        while self.slower(high).found().is_some() && high < 1e9 {
+        while self.slower(high, out_of_sight).found().is_some() && high < 1e9 {
             (low, high) = (high, high * 2.0);
         }
         for _ in 0..20 {
             let middle = f64::sqrt(low * high);
-            if self.slower(middle).found().is_some() {
+            if self.slower(middle, out_of_sight).found().is_some() {
                 low = middle;
             } else {
                 high = middle;
@@ -149,8 +151,8 @@ impl Backlog {
     }
 
     /// What would be seen if the same requests came slower by a factor, and each part of the window took as long to serve as it did:
-    /// the backlog as a fluid that flows in at one rate and out at another.
-    fn slower(&self, factor: f64) -> Backlog {
+    /// the backlog as a fluid that flows in at one rate and out at another, and that stands so many times longer than it says itself.
+    fn slower(&self, factor: f64, out_of_sight: f64) -> Backlog {
         let mut slower = Backlog { requests: self.requests, shift: self.shift, ..Backlog::default() };
         let (mut now, mut backlog, mut spare, mut outside) = (0.0, 0.0, 0.0, 0.0);
         for (index, part) in self.parts.iter().enumerate() {
@@ -174,7 +176,7 @@ impl Backlog {
         }
         slower.parts.push(Part { arrival: Ns(now as u64), spare: Ns(spare as u64), waited: backlog as u128, completed: 1 });
         (slower.last_arrival, slower.spare) = (Ns(now as u64), Ns(spare as u64));
-        slower.outside = Ns((outside + backlog) as u64);
+        slower.outside = Ns(((outside + backlog) * out_of_sight) as u64);
         // Whatever its number: there were enough of them.
         slower.waited_outside = u128::MAX;
         slower
