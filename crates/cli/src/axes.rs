@@ -318,7 +318,7 @@ pub static AXES: [Axis; 24] = [
         value: "PACE",
         help: "When requests leave: recorded (at their recorded times, whatever the device does), dependent (when what had completed \
                before in the recording has completed, and the recorded gap after that: for traces that say when requests completed), \
-               closed:N (N at a time), asap (as the queue has room)",
+               closed:N (N at a time), asap (as the queue has room); the trace inside the program is run at the pace dependent by default",
         default: "recorded",
         key: "",
         get: |config| config.pace.to_string(),

@@ -3,6 +3,7 @@
 use crate::arguments::{CommonArguments, CompareArguments, RunArguments, SimulationArguments};
 use crate::axes::{self, AXES, Axis};
 use crate::failure::Failure;
+use crate::source::EMBEDDED as EMBEDDED_TRACE;
 use planewise_model::profile::{EMBEDDED, changes};
 use planewise_model::{Profile, names};
 use planewise_sim::drivers::pace::Pace;
@@ -34,6 +35,9 @@ pub struct Plan {
 /// that of a paper.
 pub const DEVICE_DEFAULT: &str = "piq-128g";
 const COMMAND_QUEUE_DEFAULT: &str = "ncq:32";
+
+/// The pace of the trace inside the program: eight clients that wait for what they asked for, on a drive that is not theirs.
+const EMBEDDED_PACE: &str = "dependent";
 
 /// What is wrong with scaling the times of a trace that nothing goes by.
 pub fn no_times_to_scale(pace: Pace) -> Failure {
@@ -94,11 +98,17 @@ impl Plan {
     /// A plan over a trace.
     fn traced(given: &[Vec<String>], lists: bool, arguments: &SimulationArguments) -> Result<Plan, Failure> {
         let mut given = given.to_vec();
-        if arguments.device.is_none()
-            && let Some(place) = AXES.iter().position(|axis| axis.name == "command-queue")
-            && given[place].is_empty()
-        {
-            given[place].push(COMMAND_QUEUE_DEFAULT.to_owned());
+        let mut by_default = |name: &str, value: &str| {
+            let place = AXES.iter().position(|axis| axis.name == name).expect("an axis");
+            if given[place].is_empty() {
+                given[place].push(value.to_owned());
+            }
+        };
+        if arguments.device.is_none() {
+            by_default("command-queue", COMMAND_QUEUE_DEFAULT);
+        }
+        if arguments.trace == EMBEDDED_TRACE {
+            by_default("pace", EMBEDDED_PACE);
         }
         let device = arguments.device.as_deref().unwrap_or(DEVICE_DEFAULT);
         let mut plan = Plan::new(&given, lists, device, &arguments.common)?;
