@@ -12,7 +12,7 @@
 //! A burst that fits leaves more time to spare around it than it takes, and a queue that a scheduler keeps long without it growing
 //! waits as long at the beginning. Fewer than 64 waiting requests are what a queue is for, and no backlog.
 //!
-//! Memory is bounded: the window is told apart in up to 128 parts of as many requests each.
+//! Memory is bounded: the window is told apart in up to 1024 parts of as many requests each.
 
 use super::{Completion, Observer};
 use crate::host::{QueuedRequest, Slot};
@@ -20,7 +20,11 @@ use crate::results::{Cause, Overload};
 use planewise_model::{Ns, Request};
 
 /// Most parts in which the window is remembered. When they are full, two become one.
-const PARTS: usize = 128;
+const PARTS: usize = 1024;
+/// Requests of a part at first, as a power of two: waits of fewer say little.
+const LEAST_SHIFT: u32 = 4;
+/// Waits at a point of the window are means over so much of it, or over two parts.
+const SMOOTHED: usize = 64;
 /// What takes less of the window is a burst.
 const LEAST_SHARE: f64 = 0.25;
 /// Fewer waiting requests at the end are no backlog: what a queue is for.
@@ -39,12 +43,6 @@ struct Part {
     /// Sum of the waits of those that completed, and their number.
     waited: u128,
     completed: u64,
-}
-
-impl Part {
-    fn mean_wait(&self) -> f64 {
-        if self.completed == 0 { 0.0 } else { self.waited as f64 / self.completed as f64 }
-    }
 }
 
 /// Watches waits and spare time of an open loop.
@@ -70,7 +68,7 @@ pub struct Backlog {
 impl Backlog {
     /// Nothing seen yet.
     pub fn new() -> Backlog {
-        Backlog::default()
+        Backlog { shift: LEAST_SHIFT, ..Backlog::default() }
     }
 
     #[inline]
@@ -156,7 +154,7 @@ impl Backlog {
         let mut slower = Backlog { requests: self.requests, shift: self.shift, ..Backlog::default() };
         let (mut now, mut backlog, mut spare, mut outside) = (0.0, 0.0, 0.0, 0.0);
         for (index, part) in self.parts.iter().enumerate() {
-            let wait = self.wait_before(index);
+            let wait = self.wait_around(index, 1);
             slower.parts.push(Part {
                 arrival: Ns(now as u64),
                 spare: Ns(spare as u64),
@@ -167,7 +165,7 @@ impl Backlog {
                 self.parts.get(index + 1).map_or((self.last_arrival, self.spare), |next| (next.arrival, next.spare));
             let recorded = (end - part.arrival).0 as f64;
             let idle = (spare_at_end - part.spare).0 as f64;
-            let work = (recorded - idle + self.wait_before(index + 1) - wait).max(0.0);
+            let work = (recorded - idle + self.wait_around(index + 1, 1) - wait).max(0.0);
             let time = recorded * factor;
             let left: f64 = backlog + work - time;
             let backlogged = if left >= 0.0 { time } else { (backlog * time / (time - work)).min(time) };
@@ -182,25 +180,28 @@ impl Backlog {
         slower
     }
 
-    /// The wait at the beginning of a part, or at the end of all of them.
-    fn wait_before(&self, index: usize) -> f64 {
-        match index {
-            0 => 0.0,
-            index if index == self.parts.len() => self.wait_at_end(),
-            index => f64::midpoint(self.parts[index - 1].mean_wait(), self.parts[index].mean_wait()),
+    /// The wait at the beginning of a part, or at the end of all of them: the mean of so many parts on either side.
+    fn wait_around(&self, index: usize, half: usize) -> f64 {
+        if index == 0 {
+            return 0.0;
         }
+        let around = &self.parts[index.saturating_sub(half)..(index + half).min(self.parts.len())];
+        let completed: u64 = around.iter().map(|part| part.completed).sum();
+        let waited: u128 = around.iter().map(|part| part.waited).sum();
+        if completed == 0 { 0.0 } else { waited as f64 / completed as f64 }
     }
 
     /// The last part of the window that holds most more work than time.
     fn grows(&self, window: f64) -> Option<Overload> {
-        let end = self.wait_at_end();
+        let half = (self.parts.len() / SMOOTHED / 2).max(1);
+        let end = self.wait_around(self.parts.len(), half);
         let mut worst: Option<Overload> = None;
         for (index, part) in self.parts.iter().enumerate() {
             let time = (self.last_arrival - part.arrival).0 as f64;
             if time < LEAST_SHARE * window || time == 0.0 {
                 break;
             }
-            let wait = if index == 0 { 0.0 } else { part.mean_wait() };
+            let wait = self.wait_around(index, half);
             let spare = (self.spare - part.spare).0 as f64;
             let work = time + end - wait - spare;
             let requests = (self.requests - ((index as u64) << self.shift)) as f64;
@@ -218,17 +219,6 @@ impl Backlog {
             }
         }
         worst
-    }
-
-    /// Mean wait of the last requests, ns.
-    fn wait_at_end(&self) -> f64 {
-        match self.parts.as_slice() {
-            // A last part of a few requests only says less than the one before it.
-            [.., before, last] if last.completed < before.completed / 2 => {
-                before.mean_wait().max(last.mean_wait())
-            }
-            parts => parts.last().map_or(0.0, Part::mean_wait),
-        }
     }
 
     /// The backlog outside the queue, when it is there most of the time.
@@ -288,5 +278,3 @@ impl Observer for Backlog {
     }
 }
 
-#[cfg(test)]
-mod tests;

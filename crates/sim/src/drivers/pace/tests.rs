@@ -20,6 +20,7 @@ fn completion(number: u64, request: &Request, at: Ns) -> Completion {
         request: *request,
         entered: request.arrival,
         issued: request.arrival,
+        released: request.arrival,
         completed: at,
         conflict: false,
         overtakes: false,
