@@ -33,7 +33,7 @@ impl Direction {
     }
 }
 
-/// One block request: covers bytes `[start * 512, (start + sectors) * 512)` (design section 4).
+/// One block request: covers bytes `[start * 512, (start + sectors) * 512)` (docs/architecture.md, "What the words mean").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// When the host receives it. Readers deliver times relative to the first request of the trace.
@@ -51,7 +51,8 @@ pub struct Request {
     pub process: u32,
     /// The volume, disk, ASU or LUN of the trace that it belongs to, 0 when the trace has only one.
     pub volume: u32,
-    /// The response time the trace recorded, where it did. Kept for conversion and comparison; never used by the model.
+    /// The response time the trace recorded, where it did: from arrival to completion. For conversion, comparison, and the dependent
+    /// pace of a replay; devices and schedulers never see it.
     pub response: Option<Ns>,
 }
 

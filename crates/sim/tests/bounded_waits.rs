@@ -33,8 +33,6 @@ struct Bound {
     issues: fn(Around) -> u64,
 }
 
-/// What weave is set to here: few, so that the streams reach it.
-const PASSES_MAX: u64 = 16;
 const MS: Ns = Ns(1_000_000);
 
 /// A batch has at most a request for each unit. A request that finds `ahead` others waiting is in the batch behind theirs at the
@@ -65,9 +63,15 @@ const BOUNDS: &[Bound] = {
         bound("piq+", Write, MS, |w| (2 * w.ahead + 3) * w.units),
         bound("piq+_r", Write, MS, |w| (w.ahead + 2) * (w.units + 1)),
         bound("piq+_w", Write, MS, |w| (w.ahead + 2) * (w.units + w.queue)),
-        // Whatever waits when it enters, and the later requests that its tunable allows.
-        bound("weave", Read, Ns::ZERO, |r| r.queue + PASSES_MAX),
-        bound("weave", Write, Ns::ZERO, |w| w.queue + PASSES_MAX),
+        bound("k2", Read, Ns::ZERO, |r| r.ahead),
+        // All are of one process.
+        bound("flashfq", Read, Ns::ZERO, |r| r.queue),
+        bound("flashfq", Write, Ns::ZERO, |w| w.queue),
+        // What has earlier deadlines, two batches, and what bias lets go before.
+        bound("adios", Read, Ns::ZERO, |r| r.queue + 2 * (36 + 72) + 60),
+        // Whatever waits when it enters, and as many later requests: one for each slot here.
+        bound("weave", Read, Ns::ZERO, |r| 2 * r.queue),
+        bound("weave", Write, Ns::ZERO, |w| 2 * w.queue),
     ]
 };
 
@@ -173,11 +177,12 @@ impl Case {
             config.tunables.push(("barrier".into(), self.barrier.into()));
         }
         if scheduler == "weave" {
-            config.tunables.push(("passes_max".into(), PASSES_MAX.to_string()));
+            // Fewer than it has by default, so that the streams reach them.
+            config.tunables.push(("passes_per_slot".into(), "1".into()));
         }
         let mut simulator = Simulator::new(&config, (Watch::default(), Invariants::new())).unwrap();
         for request in &self.requests {
-            while !simulator.has_room()
+            while !simulator.has_room(request)
                 || simulator.now() < request.arrival && simulator.next_event() <= request.arrival
             {
                 simulator.advance(simulator.next_event()).unwrap();
@@ -211,7 +216,20 @@ impl Case {
 
 #[test]
 fn nobody_is_overtaken_more_often_than_its_scheduler_promises() {
-    for seed in 0..60 {
+    hold(0..40);
+}
+
+/// `PLANEWISE_SEEDS=FIRST..END cargo test --test bounded_waits -- --ignored` draws others.
+#[test]
+#[ignore = "seeds that PLANEWISE_SEEDS names"]
+fn nor_under_the_seeds_that_are_asked_for() {
+    let seeds = std::env::var("PLANEWISE_SEEDS").unwrap_or_else(|_| "1000..1200".into());
+    let (first, end) = seeds.split_once("..").expect("PLANEWISE_SEEDS=FIRST..END");
+    hold(first.parse().expect("a number")..end.parse().expect("a number"));
+}
+
+fn hold(seeds: std::ops::Range<u64>) {
+    for seed in seeds {
         let case = Case::new(&mut generator(seed, "bounded waits"));
         for scheduler in BOUNDS.iter().map(|bound| bound.scheduler).collect::<std::collections::BTreeSet<_>>()
         {
@@ -240,7 +258,7 @@ fn the_streams_starve_whom_nothing_protects() {
     let worst = |scheduler: &str| {
         let bound =
             BOUNDS.iter().find(|bound| bound.scheduler == "piq+" && bound.direction == Direction::Write);
-        (0..60)
+        (0..40)
             .map(|seed| {
                 let case = Case::new(&mut generator(seed, "bounded waits"));
                 let (allowed, found) = case.worst(bound.unwrap(), &case.run(scheduler));

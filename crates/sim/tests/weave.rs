@@ -91,10 +91,25 @@ fn on_ties_a_read_goes_first_until_enough_has_passed() {
     // Everything is for unit 0, one at a time: a write waits with five reads behind it, 4 KiB each.
     let mut requests = vec![read(0, 0), write(1, 4)];
     requests.extend((0..5).map(|n| read(2 + n, 8 + 4 * n)));
-    let write_after = |bytes| issued(&four_units("ncq:1", &[("reads_first_bytes", bytes)]), &requests)[1] / READ;
-    assert_eq!(write_after(2 << 20), 6);
-    assert_eq!(write_after(8 << 10), 3);
+    let write_after = |bytes| {
+        let config = RunConfig { queue_length: 8, ..four_units("ncq:1", &[("reads_first_per_slot", bytes)]) };
+        issued(&config, &requests)[1] / READ
+    };
+    assert_eq!(write_after(64 << 10), 6);
     assert_eq!(write_after(0), 1);
+    // A queue of two slots, 4 KiB for each: one has passed with the first read, two with the next; then it is the write's turn.
+    let config = RunConfig { queue_length: 2, ..four_units("ncq:1", &[("reads_first_per_slot", 4 << 10)]) };
+    assert_eq!(issued(&config, &requests)[1] / READ, 2);
+}
+
+#[test]
+fn long_reads_do_not_go_first() {
+    // Five pages are 20 KiB: short by default, long where only 16 KiB are short.
+    let long = |n: u64| request(2 + n, 8 + 40 * n, 5, Direction::Read);
+    let requests: Vec<Request> = [read(0, 0), write(1, 4)].into_iter().chain((0..3).map(long)).collect();
+    let write_at = |bytes| issued(&four_units("ncq:1", &[("reads_first_per_slot", bytes)]), &requests)[1];
+    assert_eq!(write_at(16 << 10), READ);
+    assert!(write_at(64 << 10) > 3 * READ);
 }
 
 #[test]
@@ -106,25 +121,6 @@ fn nothing_is_believed_before_the_device_showed_it() {
     completions.sort_by_key(|completion| completion.issued);
     let order: Vec<u64> = completions.iter().map(|completion| completion.sequence).collect();
     assert_eq!(order, [0, 1, 2, 3, 4, 5, 6]);
-}
-
-#[test]
-fn a_third_write_of_a_unit_waits_where_a_read_can_still_pass_it() {
-    let requests = [write(0, 0), write(0, 4), write(0, 8), read(1, 12)];
-    let third = |tunables: &[(&str, u64)]| issued(&four_units("ncq:32", tunables), &requests)[2];
-    assert_eq!(third(&[]), WRITE);
-    assert_eq!(third(&[("write_hold_depth", 0)]), 0);
-    assert_eq!(third(&[("write_hold_depth", 1)]), 2 * WRITE + READ, "behind the read");
-    // Not when so many wait that the device would have too little to do.
-    assert_eq!(third(&[("write_hold_waiting", 1)]), 0);
-}
-
-#[test]
-fn no_write_is_held_where_the_device_moves_writes() {
-    let mut config = four_units("ncq:32", &[]);
-    config.profile.translation.allocation = "dynamic".into();
-    let requests = [write(0, 0), write(0, 4), write(0, 8), read(1, 12)];
-    assert_eq!(issued(&config, &requests), [0, 0, 0, 1]);
 }
 
 /// A stream of a kind that no trace of the tree draws: how many there are, and what they are.
@@ -202,7 +198,7 @@ fn latencies(config: &RunConfig, requests: &[Request]) -> [[f64; 2]; 2] {
 
 #[test]
 fn it_does_not_collapse_on_streams_that_nobody_drew_for_it() {
-    // Means against NOOP's: reads within 5 %, writes within 8 %, for streams of a few thousand requests, at two rates.
+    // Means against NOOP's, for streams of a few thousand requests, at two rates.
     for (name, config, gap) in devices() {
         let noop = RunConfig { scheduler: "noop".into(), tunables: Vec::new(), ..config.clone() };
         let pages = u64::from(config.profile.user_pages());
@@ -267,7 +263,7 @@ fn writes_that_a_buffer_takes_are_not_held() {
 #[test]
 fn with_no_passes_it_is_noop() {
     for (name, config, gap) in devices() {
-        let config = weave(config.profile.clone(), &config.profile.interface.command_queue, &[("passes_max", 0)]);
+        let config = weave(config.profile.clone(), &config.profile.interface.command_queue, &[("passes_per_slot", 0)]);
         let noop = RunConfig { scheduler: "noop".into(), tunables: Vec::new(), ..config.clone() };
         let pages = u64::from(config.profile.user_pages());
         let requests = stream(3, pages, gap, &mut generator(5, "no passes"));

@@ -1,5 +1,6 @@
 //! Slots of the I/O queue.
 
+use super::pools::Pools;
 use planewise_model::location::PageRange;
 use planewise_model::{Direction, Lsn, Ns, Request};
 use std::collections::VecDeque;
@@ -88,6 +89,8 @@ pub struct HostQueue {
     outstanding: u32,
     /// When the request in the slot is a union: its parts, with their numbers and times of entry.
     parts: Vec<Vec<Part>>,
+    /// Where slots are counted by pools.
+    pools: Option<Pools>,
 }
 
 impl HostQueue {
@@ -103,7 +106,19 @@ impl HostQueue {
             waiting: 0,
             outstanding: 0,
             parts: vec![Vec::new(); length as usize],
+            pools: None,
         }
+    }
+
+    /// An empty queue whose slots are those of two pools.
+    pub(super) fn with_pools(pools: Pools) -> HostQueue {
+        let queue = HostQueue::new(pools.slots());
+        HostQueue { pools: Some(pools), ..queue }
+    }
+
+    /// Whether requests that somebody waits for and others have slots of their own.
+    pub fn has_two_pools(&self) -> bool {
+        self.pools.is_some()
     }
 
     /// The request in a slot.
@@ -135,10 +150,13 @@ impl HostQueue {
         self.waiting + self.outstanding
     }
 
-    /// Whether a slot is free.
+    /// Whether a slot is free for a request at `now`.
     #[inline]
-    pub fn has_room(&self) -> bool {
-        !self.free.is_empty()
+    pub fn has_room(&self, now: Ns, request: &Request) -> bool {
+        match &self.pools {
+            None => !self.free.is_empty(),
+            Some(pools) => pools.has_room(now, request),
+        }
     }
 
     /// Gives a request a slot.
@@ -148,6 +166,9 @@ impl HostQueue {
     #[inline]
     pub fn enter(&mut self, request: QueuedRequest) -> Slot {
         let slot = self.free.pop().expect("the caller checked for room");
+        if let Some(pools) = &mut self.pools {
+            pools.enter(request.entered, &request.request);
+        }
         self.slots[slot.index()] = request;
         self.waiting += 1;
         slot
@@ -184,7 +205,7 @@ impl HostQueue {
         debug_assert_eq!(queued.state, State::Outstanding);
         self.slots[slot.index()].state = State::Free;
         self.outstanding -= 1;
-        self.free.push(slot);
+        self.free(slot);
         queued
     }
 
@@ -230,7 +251,14 @@ impl HostQueue {
         self.parts[other.index()] = parts;
         self.slots[other.index()].state = State::Free;
         self.waiting -= 1;
-        self.free.push(other);
+        self.free(other);
+    }
+
+    fn free(&mut self, slot: Slot) {
+        self.free.push(slot);
+        if let Some(pools) = &mut self.pools {
+            pools.leave(&self.slots[slot.index()].request);
+        }
     }
 
     /// Requests that the one in `slot` is made of.

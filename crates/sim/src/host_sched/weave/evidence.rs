@@ -71,7 +71,7 @@ impl Evidence {
     }
 
     /// Whether requests of a direction behind others take a quarter longer than those alone.
-    pub(super) fn queues_by_unit(&self, direction: Direction) -> bool {
+    fn queues_by_unit(&self, direction: Direction) -> bool {
         let [alone, behind] = self.by_load[direction.index()];
         alone.is_known() && behind.is_known() && 4 * behind.value > 5 * alone.value
     }

@@ -1,11 +1,10 @@
 //! How many requests are outstanding on each unit, as bitmaps: a request's load is found a word of units at a time.
 
 use crate::host::Slot;
-use planewise_model::Direction;
 use planewise_model::location::{PageRange, UnitMap};
 
 /// Loads told apart: 0 to 7 outstanding requests; 8 stands for more.
-pub(super) const LOADS: usize = 8;
+const LOADS: usize = 8;
 
 /// Outstanding requests by unit, and the units of the request in each slot.
 pub(super) struct Loads {
@@ -14,47 +13,10 @@ pub(super) struct Loads {
     words: usize,
     /// By slot: the units of its request.
     touched: Vec<u64>,
-    all: Counts,
-    writes: Counts,
-}
-
-/// Outstanding requests of a kind.
-struct Counts {
-    /// By unit.
+    /// By unit: requests outstanding.
     outstanding: Vec<u16>,
-    /// By load: the units with more than so many.
+    /// By load: the units with more than so many requests outstanding.
     above: Vec<u64>,
-}
-
-impl Counts {
-    fn new(units: usize, words: usize) -> Counts {
-        Counts { outstanding: vec![0; units], above: vec![0; words * LOADS] }
-    }
-
-    /// The most on a unit of a set, at most [`LOADS`].
-    #[inline]
-    fn most(&self, units: &[u64]) -> usize {
-        let is_above = |above: &[u64]| units.iter().zip(above).any(|(units, above)| units & above != 0);
-        self.above.chunks_exact(units.len()).take_while(|above| is_above(above)).count()
-    }
-
-    /// One more or less on each unit of a set.
-    fn count(&mut self, units: &[u64], more: bool) {
-        for (word, &bits) in units.iter().enumerate() {
-            let mut left = bits;
-            while left != 0 {
-                let bit = left & left.wrapping_neg();
-                left ^= bit;
-                let outstanding = &mut self.outstanding[word * 64 + bit.trailing_zeros() as usize];
-                // The set that it enters or leaves is the one of the smaller of both counts.
-                *outstanding -= u16::from(!more);
-                if let Some(above) = self.above.get_mut(usize::from(*outstanding) * units.len() + word) {
-                    *above ^= bit;
-                }
-                *outstanding += u16::from(more);
-            }
-        }
-    }
 }
 
 impl Loads {
@@ -65,8 +27,8 @@ impl Loads {
             units: units.clone(),
             words,
             touched: vec![0; words * slots as usize],
-            all: Counts::new(count, words),
-            writes: Counts::new(count, words),
+            outstanding: vec![0; count],
+            above: vec![0; words * LOADS],
         }
     }
 
@@ -82,15 +44,21 @@ impl Loads {
         &self.touched[slot.index() * self.words..][..self.words]
     }
 
-    /// Requests outstanding on the busiest unit of the request in `slot`, at most [`LOADS`].
+    /// Requests outstanding on a quarter of the units of the request in `slot` at least, up to [`LOADS`]. The busiest unit would do
+    /// wide requests wrong: one of many units always has much to do.
     #[inline]
     pub(super) fn of(&self, slot: Slot) -> usize {
-        self.all.most(self.touched(slot))
-    }
-
-    /// Writes outstanding on the unit of it that has most of them, at most [`LOADS`].
-    pub(super) fn of_writes(&self, slot: Slot) -> usize {
-        self.writes.most(self.touched(slot))
+        let touched = self.touched(slot);
+        let is_above = |above: &[u64]| {
+            let mut busy = 0;
+            let mut idle = 0;
+            for (touched, above) in touched.iter().zip(above) {
+                busy += (touched & above).count_ones();
+                idle += (touched & !above).count_ones();
+            }
+            busy > 0 && 3 * busy >= idle
+        };
+        self.above.chunks_exact(self.words).take_while(|above| is_above(above)).count()
     }
 
     /// Whether the requests in two slots share a unit.
@@ -99,20 +67,29 @@ impl Loads {
     }
 
     /// The request in `slot` was issued.
-    pub(super) fn add(&mut self, slot: Slot, direction: Direction) {
-        self.count(slot, direction, true);
+    pub(super) fn add(&mut self, slot: Slot) {
+        self.count(slot, true);
     }
 
     /// It completed.
-    pub(super) fn remove(&mut self, slot: Slot, direction: Direction) {
-        self.count(slot, direction, false);
+    pub(super) fn remove(&mut self, slot: Slot) {
+        self.count(slot, false);
     }
 
-    fn count(&mut self, slot: Slot, direction: Direction, more: bool) {
-        let touched = &self.touched[slot.index() * self.words..][..self.words];
-        self.all.count(touched, more);
-        if direction == Direction::Write {
-            self.writes.count(touched, more);
+    fn count(&mut self, slot: Slot, more: bool) {
+        for word in 0..self.words {
+            let mut left = self.touched[slot.index() * self.words + word];
+            while left != 0 {
+                let bit = left & left.wrapping_neg();
+                left ^= bit;
+                let outstanding = &mut self.outstanding[word * 64 + bit.trailing_zeros() as usize];
+                // The set that it enters or leaves is the one of the smaller of both counts.
+                *outstanding -= u16::from(!more);
+                if let Some(above) = self.above.get_mut(usize::from(*outstanding) * self.words + word) {
+                    *above ^= bit;
+                }
+                *outstanding += u16::from(more);
+            }
         }
     }
 }
@@ -126,28 +103,30 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_that_of_the_busiest_unit_up_to_the_most_told_apart() {
+    fn a_load_is_that_of_a_quarter_of_the_units_up_to_the_most_told_apart() {
         // 70 units: two words.
         let mut loads = Loads::new(&UnitMap::modulo(70), 32);
         for slot in 0..20 {
             loads.place(Slot(slot), pages(68, 1));
         }
-        loads.place(Slot(30), pages(66, 8));
-        loads.place(Slot(31), pages(0, 2));
-        assert_eq!(loads.of(Slot(30)), 0);
+        let [two, eight, none] = [Slot(29), Slot(30), Slot(31)];
+        loads.place(two, pages(68, 2));
+        loads.place(eight, pages(66, 8));
+        loads.place(none, pages(0, 2));
+        let check = |loads: &Loads, on_68: usize| {
+            assert_eq!([two, eight, none].map(|slot| loads.of(slot)), [LOADS.min(on_68), 0, 0]);
+        };
         for slot in 0..20 {
-            assert_eq!(loads.of(Slot(30)), LOADS.min(slot as usize));
-            let direction = if slot < 5 { Direction::Write } else { Direction::Read };
-            loads.add(Slot(slot), direction);
-            assert_eq!(loads.of_writes(Slot(30)), 5.min(slot as usize + 1));
+            check(&loads, slot as usize);
+            loads.add(Slot(slot));
         }
-        assert_eq!(loads.of(Slot(31)), 0);
-        assert!(loads.meet(Slot(30), Slot(31)) && !loads.meet(Slot(0), Slot(31)));
+        assert!(loads.meet(eight, two) && loads.meet(eight, none) && !loads.meet(two, none));
+        loads.add(none);
+        assert_eq!(loads.of(eight), 1, "three of eight");
+        loads.remove(none);
         for slot in (0..20).rev() {
-            let direction = if slot < 5 { Direction::Write } else { Direction::Read };
-            loads.remove(Slot(slot), direction);
-            assert_eq!(loads.of_writes(Slot(30)), 5.min(slot as usize));
-            assert_eq!(loads.of(Slot(30)), LOADS.min(slot as usize));
+            loads.remove(Slot(slot));
+            check(&loads, slot as usize);
         }
     }
 }

@@ -1,13 +1,11 @@
-//! Weave: Planewise's own scheduler (docs/schedulers/weave.md). It never keeps the device waiting to make things better later,
-//! but for one rule that is given up as soon as requests pile up, and it believes of the device what the device shows.
+//! Weave: Planewise's own scheduler (docs/schedulers/weave.md). It is work conserving: what the device would take never
+//! waits for something better, but for what is late. And it believes of the device what the device shows.
 //!
 //! * Of all waiting requests it issues one whose units have the least to do; of those a read first, where reads are the shorter
 //!   ones; of those the oldest.
 //! * Where the device serves directions in turns, it issues one direction for a while, then the other, each in the order of
 //!   arrival: a turn of the device costs more than a busy unit.
-//! * While few requests wait, a write stays here as long as two other writes are outstanding on one of its units, where writes queue
-//!   by unit: inside the device, reads could not pass it any more.
-//! * No request is passed by more than `passes_max` later ones. The closer it comes to that, the less is done for others.
+//! * No request is passed by more than a number of later ones. The closer it comes to that, the less is done for others.
 
 mod evidence;
 mod loads;
@@ -19,7 +17,7 @@ use crate::host::{Gate, QueuedRequest, Slot};
 use evidence::Evidence;
 use loads::Loads;
 use planewise_model::units::SECTOR_BYTES;
-use planewise_model::{Direction, Ns};
+use planewise_model::{Direction, Ns, Request};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "weave",
@@ -27,28 +25,16 @@ pub(super) const ENTRY: Entry = Entry {
     source: "Planewise, docs/schedulers/weave.md",
     tunables: &[
         Tunable {
-            name: "passes_max",
+            name: "passes_per_slot",
             unit: "requests",
-            summary: "later requests that may be issued before one at most; fewer bounds waits closer, more lets reads go first for longer",
-            kind: TunableKind::Number { default: 512, min: 0, max: 1_000_000 },
+            summary: "later requests that may be issued before one at most, for each slot of the I/O queue; fewer bounds waits closer, more gives more to choose from, 0 is arrival order",
+            kind: TunableKind::Number { default: 8, min: 0, max: 65_536 },
         },
         Tunable {
-            name: "reads_first_bytes",
+            name: "reads_first_per_slot",
             unit: "bytes",
-            summary: "bytes of later requests that may be issued before a request until reads no longer go before it on ties; fewer protects writes, more favours reads",
-            kind: TunableKind::Size { default: "2m" },
-        },
-        Tunable {
-            name: "write_hold_depth",
-            unit: "requests",
-            summary: "writes outstanding on a unit from which on others wait here, while few wait; fewer keeps the way clear for reads, more hides what a unit can do at once, 0 holds none",
-            kind: TunableKind::Number { default: 2, min: 0, max: loads::LOADS as u64 },
-        },
-        Tunable {
-            name: "write_hold_waiting",
-            unit: "requests",
-            summary: "requests waiting from which on no write is held; fewer gives in to a burst sooner, more keeps the way clear for longer",
-            kind: TunableKind::Number { default: 8, min: 0, max: 4096 },
+            summary: "bytes issued before a request, for each slot of the I/O queue, until reads no longer go before it on ties, and longest read that does; fewer protects writes, more favours reads",
+            kind: TunableKind::Size { default: "64k" },
         },
         Tunable {
             name: "turn_requests",
@@ -66,15 +52,12 @@ pub(super) const ENTRY: Entry = Entry {
             name: "look_ahead",
             unit: "requests",
             summary: "waiting requests looked at, in the order of arrival; fewer saves host time in long queues",
-            kind: TunableKind::Number { default: 512, min: 1, max: 4096 },
+            kind: TunableKind::Number { default: 1024, min: 1, max: 4096 },
         },
     ],
     uses_units: true,
     build: |host, values| Ok(Box::new(Weave::new(host, values))),
 };
-
-/// Arrivals after a read for which writes are held: without reads there is nothing to keep the way clear for.
-const READS_REMEMBERED: u32 = 256;
 
 struct Weave {
     loads: Loads,
@@ -93,8 +76,6 @@ struct Weave {
     turn: Direction,
     turn_requests: u64,
     turn_sectors: u64,
-    /// Arrivals for which the last read is still remembered.
-    reads_remembered: u32,
     settings: Settings,
     issued: Issued,
 }
@@ -106,8 +87,6 @@ struct Issued {
     in_turns: u64,
     reads_first: u64,
     late: u64,
-    /// Times that nothing was issued for a write that was held.
-    holds: u64,
 }
 
 /// Of one request.
@@ -128,8 +107,7 @@ struct Settings {
     writes_stay: bool,
     passes_max: u64,
     reads_first_sectors: u64,
-    write_hold_depth: usize,
-    write_hold_waiting: u32,
+    read_sectors_max: u64,
     turn_requests: u64,
     turn_sectors: u64,
     look_ahead: u32,
@@ -141,13 +119,27 @@ struct Order {
     in_turns: bool,
     by_load: bool,
     first: Option<Direction>,
-    holds_writes: bool,
+    /// Sectors above which a request does not.
+    longest: u64,
     /// A request whose units are kept clear.
     clear: Option<Slot>,
 }
 
+impl Order {
+    /// Arrival order.
+    const ARRIVAL: Order =
+        Order { in_turns: false, by_load: false, first: None, longest: u64::MAX, clear: None };
+
+    /// Whether a request goes before others of its load.
+    #[inline]
+    fn prefers(&self, request: &Request) -> bool {
+        self.first.is_none_or(|first| first == request.direction && u64::from(request.sectors) <= self.longest)
+    }
+}
+
 impl Weave {
     fn new(host: &HostKnowledge, values: &TunableValues) -> Weave {
+        let slots = u64::from(host.queue_length);
         Weave {
             loads: Loads::new(&host.units, host.queue_length),
             evidence: Evidence::default(),
@@ -161,17 +153,11 @@ impl Weave {
             turn: Direction::Read,
             turn_requests: 0,
             turn_sectors: 0,
-            reads_remembered: 0,
             settings: Settings {
                 writes_stay: host.writes_stay,
-                passes_max: values.number("passes_max"),
-                reads_first_sectors: values.number("reads_first_bytes") / SECTOR_BYTES,
-                // Where the device moves what is written, a unit says nothing of writes.
-                write_hold_depth: match values.number("write_hold_depth") as usize {
-                    depth if depth > 0 && host.writes_stay => depth,
-                    _ => usize::MAX,
-                },
-                write_hold_waiting: values.number("write_hold_waiting") as u32,
+                passes_max: slots * values.number("passes_per_slot"),
+                read_sectors_max: values.number("reads_first_per_slot") / SECTOR_BYTES,
+                reads_first_sectors: slots.saturating_mul(values.number("reads_first_per_slot")) / SECTOR_BYTES,
                 turn_requests: values.number("turn_requests"),
                 turn_sectors: values.number("turn_bytes") / SECTOR_BYTES,
                 look_ahead: values.number("look_ahead") as u32,
@@ -191,48 +177,33 @@ impl Weave {
                 && self.turn_sectors < self.settings.turn_sectors;
             // Nor is a turn ended where arrival order would not end it.
             let first = if goes_on { self.turn } else { gate.queue().get(oldest).request.direction };
-            return Order { in_turns: true, by_load: false, first: Some(first), holds_writes: false, clear: None };
+            return Order { in_turns: true, first: Some(first), ..Order::ARRIVAL };
         }
         if self.evidence.may_take_turns() {
-            return Order { in_turns: false, by_load: false, first: None, holds_writes: false, clear: None };
+            return Order::ARRIVAL;
         }
         let reads_are_shorter = self.evidence.reads_are_shorter();
         let passed = self.left_sectors.saturating_sub(self.notes[oldest.index()].sectors);
         let reads_first = reads_are_shorter && passed < self.settings.reads_first_sectors;
-        let by_load = self.evidence.units_matter();
+        // Where the device moves writes, what a unit has to do is not what its addresses say.
+        let by_load = self.settings.writes_stay && self.evidence.units_matter();
         Order {
-            in_turns: false,
             by_load,
             first: reads_first.then_some(Direction::Read),
-            holds_writes: by_load
-                && reads_are_shorter
-                && self.reads_remembered > 0
-                && self.waiting.count() < self.settings.write_hold_waiting
-                && self.evidence.queues_by_unit(Direction::Write),
-            clear: None,
+            longest: self.settings.read_sectors_max,
+            ..Order::ARRIVAL
         }
     }
 
-    /// The first in an order; and whether a write was held.
-    fn find(&self, order: Order, gate: &Gate<'_>) -> (Option<Slot>, bool) {
+    /// The first in an order.
+    fn find(&self, order: Order, gate: &Gate<'_>) -> Option<Slot> {
         let mut best: Option<((usize, usize), Slot)> = None;
-        let mut held = false;
         let mut at = self.waiting.first();
         for _ in 0..self.settings.look_ahead {
             let Some(slot) = at else { break };
             at = self.links.next(slot);
-            let direction = gate.queue().get(slot).request.direction;
             let load = if order.by_load { self.loads.of(slot) } else { 0 };
-            if order.holds_writes
-                && direction == Direction::Write
-                && self.loads.of_writes(slot) >= self.settings.write_hold_depth
-            {
-                held = true;
-                continue;
-            }
-            let second = usize::from(order.first.is_some_and(|first| first != direction));
-            // Loads that include writes say little where writes go elsewhere.
-            let rank = if self.settings.writes_stay { (load, second) } else { (second, load) };
+            let rank = (load, usize::from(!order.prefers(&gate.queue().get(slot).request)));
             let is_better = best.is_none_or(|(best, _)| rank < best)
                 && order.clear.is_none_or(|clear| !self.loads.meet(clear, slot))
                 && gate.accepts(slot);
@@ -243,7 +214,7 @@ impl Weave {
                 }
             }
         }
-        (best.map(|(_, slot)| slot), held)
+        best.map(|(_, slot)| slot)
     }
 
     /// A request no longer waits.
@@ -276,7 +247,7 @@ impl Weave {
             had_a_chance: !self.outstanding[direction.other().index()].is_empty(),
         };
         self.outstanding[direction.index()].push(&mut self.links, slot);
-        self.loads.add(slot, direction);
+        self.loads.add(slot);
         Decision::Issue(slot)
     }
 }
@@ -289,10 +260,6 @@ impl HostScheduler for Weave {
         note.sectors = self.left_sectors + self.waiting_sectors;
         self.waiting_sectors += u64::from(request.request.sectors);
         self.waiting.push(&mut self.links, slot);
-        self.reads_remembered = match request.request.direction {
-            Direction::Read => READS_REMEMBERED,
-            Direction::Write => self.reads_remembered.saturating_sub(1),
-        };
     }
 
     fn merged(&mut self, slot: Slot, before: &QueuedRequest, after: &QueuedRequest) {
@@ -318,11 +285,7 @@ impl HostScheduler for Weave {
             }
             order.clear = Some(oldest);
         }
-        let (found, held) = self.find(order, gate);
-        let Some(slot) = found else {
-            self.issued.holds += u64::from(held);
-            return Decision::Wait;
-        };
+        let Some(slot) = self.find(order, gate) else { return Decision::Wait };
         self.issued.by_load += u64::from(order.by_load);
         self.issued.in_turns += u64::from(order.in_turns);
         self.issued.reads_first += u64::from(!order.in_turns && order.first == Some(Direction::Read));
@@ -332,7 +295,7 @@ impl HostScheduler for Weave {
     fn completed(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         let direction = request.request.direction;
         self.outstanding[direction.index()].remove(&mut self.links, slot);
-        self.loads.remove(slot, direction);
+        self.loads.remove(slot);
         let note = self.notes[slot.index()];
         let overtook = note.had_a_chance.then(|| {
             let earliest = self.outstanding[direction.other().index()].first();
@@ -347,7 +310,6 @@ impl HostScheduler for Weave {
             ("issued_in_turns", self.issued.in_turns),
             ("issued_late", self.issued.late),
             ("issued_reads_first", self.issued.reads_first),
-            ("writes_held", self.issued.holds),
         ])
     }
 }
