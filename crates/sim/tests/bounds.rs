@@ -238,7 +238,8 @@ fn under_flashfq_requests_of_one_process_keep_their_order() {
 #[test]
 fn without_those_bounds_the_lone_request_waits_for_as_long_as_the_stream_lasts() {
     // What the tests above would not see if the streams were harmless: each without what it claims its bound by.
-    let cases: [(&str, &[(&str, &str)], bool); 3] = [
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], bool);
+    let cases: [Case<'_>; 3] = [
         ("adios", &[("lat_target_write", "60000000000")], false),
         // K2 claims nothing for what is not real-time.
         ("k2", &[], false),
