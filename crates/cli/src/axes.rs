@@ -41,7 +41,7 @@ pub struct Axis {
 }
 
 /// All of them; in a product of lists, the first varies fastest.
-pub static AXES: [Axis; 22] = [
+pub static AXES: [Axis; 23] = [
     Axis {
         name: "scheduler",
         kind: Kind::Host,
@@ -256,11 +256,22 @@ pub static AXES: [Axis; 22] = [
         kind: Kind::Host,
         heading: "Schemes",
         value: "N",
-        help: "Slots of the host's I/O queue, 1 to 4096; arrivals beyond them wait outside",
+        help: "Length of the host's I/O queue, 1 to 4096; arrivals beyond it wait outside",
         default: "64",
         key: "queue",
         get: |config| config.queue_length.to_string(),
         set: |config, text| put(&mut config.queue_length, within(text, 1, 4096)),
+    },
+    Axis {
+        name: "queue-counts",
+        kind: Kind::Single,
+        heading: "Schemes",
+        value: "WHICH",
+        help: "Which requests count in the length of the I/O queue: outstanding (and those that wait, as tags do), waiting (only those)",
+        default: "outstanding",
+        key: "queue-counts",
+        get: |config| config.queue_counts.to_string(),
+        set: |config, text| put(&mut config.queue_counts, text.parse()),
     },
     Axis {
         name: "units",

@@ -10,8 +10,8 @@ use planewise_sim::{Condition, RunConfig};
 use std::collections::BTreeMap;
 
 /// Options of the host: all others are of a device that is simulated.
-pub const OF_THE_HOST: [&str; 7] =
-    ["scheduler", "merging", "max-sectors-kb", "command-queue", "queue", "units", "seed"];
+pub const OF_THE_HOST: [&str; 8] =
+    ["scheduler", "merging", "max-sectors-kb", "command-queue", "queue", "queue-counts", "units", "seed"];
 
 /// Carries the options of the host through the checks that runs of the simulator have; nothing of it is simulated.
 const STAND_IN: &str = "piq-128g";
@@ -109,6 +109,7 @@ fn host(config: &RunConfig, queue_length: u32) -> HostOptions {
         scheduler: config.scheduler.clone(),
         tunables: config.tunables.clone(),
         queue_length,
+        queue_counts: config.queue_counts,
         merging: config.merging,
         max_sectors_kb: config.max_sectors_kb,
         units: config.told_units.map_or(Units::Unknown, Units::Told),

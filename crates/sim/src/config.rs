@@ -3,7 +3,7 @@
 use crate::alloc::region;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, HostStack, Merging, StackConfig};
+use crate::host::{CommandQueue, HostStack, Merging, QueueCounts, StackConfig};
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
@@ -100,8 +100,10 @@ pub struct RunConfig {
     pub told_units: Option<u32>,
     /// Whether the device uses its advanced commands.
     pub advanced: AdvancedUse,
-    /// Slots of the host's I/O queue, 1 to 4096.
+    /// Length of the host's I/O queue, 1 to 4096.
     pub queue_length: u32,
+    /// Which requests count in that length.
+    pub queue_counts: QueueCounts,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
@@ -122,6 +124,7 @@ impl RunConfig {
             told_units: None,
             advanced: AdvancedUse::Auto,
             queue_length: 64,
+            queue_counts: QueueCounts::default(),
             merging: Merging::None,
             max_sectors_kb: 512,
             seed: planewise_model::rng::DEFAULT_SEED,
@@ -169,6 +172,11 @@ impl RunConfig {
             merging: self.merging,
             max_sectors_kb: self.max_sectors_kb,
             command_queue,
+            slots_apart: self.queue_counts.slots_apart(match command_queue {
+                // Each request that a blocking device works on keeps at least one plane from all others.
+                CommandQueue::Blocking => profile.geometry.planes(),
+                CommandQueue::Ncq(depth) => depth,
+            }),
         };
         Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })
     }

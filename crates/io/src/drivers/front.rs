@@ -60,6 +60,7 @@ impl<'a, O: Observer> Front<'a, O> {
         let info = target.info();
         let mut stack = HostStack::new(&options.stack(info)?)?;
         stack.keep_completions();
+        let slots = stack.queue().slots() as usize;
         let mut front = Front {
             stack,
             observer,
@@ -71,8 +72,8 @@ impl<'a, O: Observer> Front<'a, O> {
                 * (u64::from(info.block_bytes) / SECTOR_BYTES),
             free_tags: (0..info.depth).rev().collect(),
             slots: vec![Slot(0); info.depth as usize],
-            operations: vec![0; options.queue_length as usize],
-            rests: VecDeque::with_capacity(options.queue_length as usize),
+            operations: vec![0; slots],
+            rests: VecDeque::with_capacity(slots),
             ask: false,
             split_requests: 0,
             completed: Vec::with_capacity(info.depth as usize),

@@ -3,7 +3,7 @@
 use crate::target::TargetInfo;
 use planewise_model::location::UnitMap;
 use planewise_sim::SimError;
-use planewise_sim::host::{CommandQueue, Merging, StackConfig};
+use planewise_sim::host::{CommandQueue, Merging, QueueCounts, StackConfig};
 use planewise_sim::host_sched::{self, HostKnowledge};
 
 /// Page that a host reckons with when nobody tells it the device's, bytes: the block of file systems and databases.
@@ -27,8 +27,10 @@ pub struct HostOptions {
     pub scheduler: String,
     /// Its tunables as `(name, value)`.
     pub tunables: Vec<(String, String)>,
-    /// Slots of the host's I/O queue, 1 to 4096.
+    /// Length of the host's I/O queue, 1 to 4096.
     pub queue_length: u32,
+    /// Which requests count in that length.
+    pub queue_counts: QueueCounts,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576.
@@ -52,6 +54,7 @@ impl HostOptions {
             scheduler: "noop".into(),
             tunables: Vec::new(),
             queue_length: 64,
+            queue_counts: QueueCounts::default(),
             merging: Merging::None,
             max_sectors_kb: 512,
             units: Units::Unknown,
@@ -126,6 +129,7 @@ impl HostOptions {
             merging: self.merging,
             max_sectors_kb: self.max_sectors_kb,
             command_queue: CommandQueue::Ncq(target.depth),
+            slots_apart: self.queue_counts.slots_apart(target.depth),
         })
     }
 }

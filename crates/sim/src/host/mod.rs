@@ -1,11 +1,13 @@
 //! The host stack: a bounded I/O queue of requests, waiting or outstanding, with merging and a scheduler.
 
 mod conflicts;
+mod counts;
 mod merging;
 mod queue;
 mod stack;
 
 use conflicts::Conflicts;
+pub use counts::QueueCounts;
 use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
 pub use queue::{HostQueue, QueuedRequest, Slot};

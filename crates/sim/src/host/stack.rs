@@ -32,6 +32,8 @@ pub struct StackConfig {
     pub max_sectors_kb: u32,
     /// The device's interface.
     pub command_queue: CommandQueue,
+    /// Slots that outstanding requests take beside the queue's length ([`super::QueueCounts`]); 0 when they count in it.
+    pub slots_apart: u32,
 }
 
 impl StackConfig {
@@ -98,14 +100,17 @@ impl HostStack {
         if !(1..=1 << 20).contains(&config.max_sectors_kb) {
             return Err(out_of_range("max-sectors-kb", config.max_sectors_kb, "1 to 1048576"));
         }
+        let queue = HostQueue::with_slots_apart(length, config.slots_apart);
+        // Schedulers index what they remember by slot.
+        let knowledge = HostKnowledge { queue_length: queue.slots(), ..config.knowledge.clone() };
         let scheduler = host_sched::find(&config.scheduler)?;
         Ok(HostStack {
-            queue: HostQueue::new(length),
             command_queue: config.command_queue,
             // Tunables that do not go with the device are known here, before anything runs.
-            scheduler: (scheduler.build)(&config.knowledge, &config.tunable_values()?)?,
+            scheduler: (scheduler.build)(&knowledge, &config.tunable_values()?)?,
             scheduler_name: scheduler.name,
-            merger: Merger::new(config.merging, config.max_sectors_kb * 2, length),
+            merger: Merger::new(config.merging, config.max_sectors_kb * 2, queue.slots()),
+            queue,
             conflicts: Conflicts::new(config.conflict_units.clone()),
             waiting_writes: WaitingWrites::default(),
             wake: Ns::MAX,
