@@ -41,7 +41,7 @@ pub struct Axis {
 }
 
 /// All of them; in a product of lists, the first varies fastest.
-pub static AXES: [Axis; 23] = [
+pub static AXES: [Axis; 24] = [
     Axis {
         name: "scheduler",
         kind: Kind::Host,
@@ -236,6 +236,18 @@ pub static AXES: [Axis; 23] = [
         key: "max-sectors-kb",
         get: |config| config.max_sectors_kb.to_string(),
         set: |config, text| put(&mut config.max_sectors_kb, within(text, 1, 1 << 20)),
+    },
+    Axis {
+        name: "overlap",
+        kind: Kind::Host,
+        heading: "Schemes",
+        value: "WHAT",
+        help: "A request that overlaps an earlier unfinished one, of which one writes: keep (it waits for that one), ignore (the \
+               older data may win)",
+        default: "keep",
+        key: "overlap",
+        get: |config| config.overlap.to_string(),
+        set: |config, text| put(&mut config.overlap, text.parse()),
     },
     Axis {
         name: "command-queue",

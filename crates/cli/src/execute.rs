@@ -263,7 +263,7 @@ impl Shared<'_> {
         });
         let recorder = recorder.transpose()?;
         let observers: Observers = (
-            self.extras.check.then(Invariants::new),
+            self.extras.check.then(|| Invariants::of(config.overlap)),
             (log, (recorder, timeline.map(|(sink, limit)| Timeline::new(sink, limit)))),
         );
         let (mut result, (invariants, (log, (recorder, timeline)))) = self.drive(index, config, observers)?;

@@ -6,6 +6,7 @@
 //! | `sequence` | u64 | number of the request in the run, from 0; those below `warmup` are not in the metrics |
 //! | `arrival_ns` | u64 | arrival |
 //! | `entered_ns` | u64 | entry into the I/O queue: later than the arrival when the queue was full |
+//! | `released_ns` | u64 | when no earlier unfinished request that overlaps it was left: its entry, where there was none |
 //! | `issued_ns` | u64 | issue to the device |
 //! | `completed_ns` | u64 | completion |
 //! | `direction` | string | `read` or `write` |
@@ -41,6 +42,7 @@ const SCHEMA: &str = "message requests {
     REQUIRED INT64 sequence (INTEGER(64, false));
     REQUIRED INT64 arrival_ns (INTEGER(64, false));
     REQUIRED INT64 entered_ns (INTEGER(64, false));
+    REQUIRED INT64 released_ns (INTEGER(64, false));
     REQUIRED INT64 issued_ns (INTEGER(64, false));
     REQUIRED INT64 completed_ns (INTEGER(64, false));
     REQUIRED BYTE_ARRAY direction (STRING);
@@ -171,6 +173,7 @@ fn write_group(
     column::<Int64Type>(&mut group, &words(|row| row.sequence))?;
     column::<Int64Type>(&mut group, &words(|row| row.request.arrival.0))?;
     column::<Int64Type>(&mut group, &words(|row| row.entered.0))?;
+    column::<Int64Type>(&mut group, &words(|row| row.released.0))?;
     column::<Int64Type>(&mut group, &words(|row| row.issued.0))?;
     column::<Int64Type>(&mut group, &words(|row| row.completed.0))?;
     let names = [ByteArray::from("read"), ByteArray::from("write")];

@@ -103,7 +103,7 @@ fn label(runs: &[RunResult], title: &str, get: Get) -> Distinction {
 
 type Get = fn(&Labels) -> String;
 
-const LABELS: [(&str, Get); 16] = [
+const LABELS: [(&str, Get); 17] = [
     ("level", |labels| labels.level.clone()),
     ("allocation", |labels| labels.allocation.clone()),
     ("gc", |labels| labels.gc.clone()),
@@ -119,6 +119,7 @@ const LABELS: [(&str, Get); 16] = [
     ("command queue", |labels| labels.command_queue.clone()),
     ("queue", |labels| labels.queue_length.to_string()),
     ("merging", |labels| labels.merging.clone()),
+    ("overlap", |labels| labels.overlap.clone()),
     ("seed", |labels| labels.seed.to_string()),
 ];
 

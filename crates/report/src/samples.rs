@@ -306,6 +306,7 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
             command_queue: "blocking".to_owned(),
             queue_length: 64,
             merging: "none".into(),
+            overlap: "keep".into(),
             seed: 5_786_932_423_948_097_875,
             workload: BTreeMap::new(),
         },

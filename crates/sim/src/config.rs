@@ -3,7 +3,7 @@
 use crate::alloc::region;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, HostStack, Merging, QueueCounts, StackConfig};
+use crate::host::{CommandQueue, HostStack, Merging, Overlap, QueueCounts, StackConfig};
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
@@ -108,6 +108,8 @@ pub struct RunConfig {
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
     pub max_sectors_kb: u32,
+    /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
+    pub overlap: Overlap,
     /// Seed of all randomness.
     pub seed: u64,
 }
@@ -127,6 +129,7 @@ impl RunConfig {
             queue_counts: QueueCounts::default(),
             merging: Merging::None,
             max_sectors_kb: 512,
+            overlap: Overlap::Keep,
             seed: planewise_model::rng::DEFAULT_SEED,
         }
     }
@@ -171,6 +174,7 @@ impl RunConfig {
             conflict_units,
             merging: self.merging,
             max_sectors_kb: self.max_sectors_kb,
+            overlap: self.overlap,
             command_queue,
             slots_apart: self.queue_counts.slots_apart(match command_queue {
                 // Each request that a blocking device works on keeps at least one plane from all others.

@@ -236,6 +236,9 @@ pub struct Labels {
     /// Which adjacent requests become one: `none`, `back` or `full`.
     #[serde(default = "no_merging")]
     pub merging: String,
+    /// Whether the order of requests that overlap is kept: `keep` or `ignore`. Results from before the option ignored it.
+    #[serde(default = "overlap_ignored")]
+    pub overlap: String,
     /// Seed.
     pub seed: u64,
     /// Options of the workload that differ between runs, with their values.
@@ -258,6 +261,9 @@ pub struct Metrics {
     pub utilization: Utilization,
     /// Requests that met another on a unit when they arrived.
     pub conflict: ConflictShares,
+    /// Requests that were held for an earlier one that they overlap.
+    #[serde(default)]
+    pub overlap: OverlapMetrics,
     /// Requests and batches that went ahead of earlier ones.
     pub prioritized: PrioritizedShares,
     /// Flash operations.
@@ -281,6 +287,10 @@ pub struct Metrics {
 
 fn no_merging() -> String {
     "none".into()
+}
+
+fn overlap_ignored() -> String {
+    "ignore".to_owned()
 }
 
 /// Jain's fairness index over processes, `(sum x)^2 / (n sum x^2)`: 1 when all get the same, 1/n when one gets everything.
@@ -398,6 +408,17 @@ pub struct ConflictShares {
     pub read_share: f64,
     /// Of writes.
     pub write_share: f64,
+}
+
+/// Requests that overlap an earlier unfinished one, of which one writes, and are held until that one is complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OverlapMetrics {
+    /// Of reads.
+    pub read_share: f64,
+    /// Of writes.
+    pub write_share: f64,
+    /// Mean time that those were held before the scheduler saw them, ns.
+    pub held_ns_mean: f64,
 }
 
 /// Shares that a scheduler moved ahead.

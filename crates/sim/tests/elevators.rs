@@ -513,7 +513,7 @@ fn longest_write_wait(config: &RunConfig, seed: u64, synchronous: bool) -> u64 {
         .collect();
     let writes = run(config, &requests).unwrap().into_iter();
     let writes = writes.filter(|completion| completion.request.direction == Direction::Write);
-    writes.map(|completion| (completion.issued - completion.entered).0).max().unwrap()
+    writes.map(|completion| (completion.issued - completion.released).0).max().unwrap()
 }
 
 #[test]

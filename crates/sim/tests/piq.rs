@@ -20,9 +20,10 @@ fn four_units(scheduler: &str) -> RunConfig {
     config
 }
 
-/// A request that touches units `unit` and `unit + 1`: two pages.
+/// A request that touches units `unit` and `unit + 1`: two pages. Writes go to pages of their own: no request depends on another.
 fn pair(arrival: Ns, unit: u64, direction: Direction) -> Request {
-    Request::new(arrival, Lsn(unit * 8), 16, direction)
+    let row = if direction == Direction::Read { 0 } else { 1 + unit + arrival.0 % 1009 };
+    Request::new(arrival, Lsn((row * 4 + unit) * 8), 16, direction)
 }
 
 /// Figures 6 and 7: R0 = 0011, R1 = 0110, R2 = 1100 on four units, and three writes alike, all in the queue at once. Each

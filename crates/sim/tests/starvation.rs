@@ -33,13 +33,13 @@ fn flood(seed: u64) -> Vec<Request> {
         .collect()
 }
 
-/// Longest wait of a write in the queue, and how many there were.
+/// Longest wait of a write that depends on nothing else in the queue, and how many there were.
 fn longest_wait(config: &RunConfig, seed: u64) -> (Ns, usize) {
     let completions = run(config, &flood(seed)).unwrap();
     let waits = completions
         .iter()
         .filter(|completion| completion.request.direction == Direction::Write)
-        .map(|completion| completion.issued - completion.entered);
+        .map(|completion| completion.issued - completion.released);
     (waits.clone().max().unwrap(), waits.count())
 }
 

@@ -3,7 +3,7 @@
 use crate::target::TargetInfo;
 use planewise_model::location::UnitMap;
 use planewise_sim::SimError;
-use planewise_sim::host::{CommandQueue, Merging, QueueCounts, StackConfig};
+use planewise_sim::host::{CommandQueue, Merging, Overlap, QueueCounts, StackConfig};
 use planewise_sim::host_sched::{self, HostKnowledge};
 
 /// Page that a host reckons with when nobody tells it the device's, bytes: the block of file systems and databases.
@@ -35,6 +35,8 @@ pub struct HostOptions {
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576.
     pub max_sectors_kb: u32,
+    /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
+    pub overlap: Overlap,
     /// What the host is told of parallel units.
     pub units: Units,
     /// Bytes of a page, a multiple of 512; what the profile says when [`None`], or else 4096.
@@ -57,6 +59,7 @@ impl HostOptions {
             queue_counts: QueueCounts::default(),
             merging: Merging::None,
             max_sectors_kb: 512,
+            overlap: Overlap::Keep,
             units: Units::Unknown,
             page_bytes: None,
             level: "unit".into(),
@@ -128,6 +131,7 @@ impl HostOptions {
             },
             merging: self.merging,
             max_sectors_kb: self.max_sectors_kb,
+            overlap: self.overlap,
             command_queue: CommandQueue::Ncq(target.depth),
             slots_apart: self.queue_counts.slots_apart(target.depth),
         })

@@ -46,6 +46,7 @@ pub(super) fn summarise<O: Observer>(
             command_queue: format!("ncq:{}", info.depth),
             queue_length: options.queue_length,
             merging: options.merging.to_string(),
+            overlap: options.overlap.to_string(),
             seed: options.seed,
             workload: BTreeMap::new(),
         },

@@ -58,6 +58,7 @@ pub(super) fn summarise<O: Observer>(
             command_queue: config.profile.interface.command_queue.clone(),
             queue_length: config.queue_length,
             merging: config.merging.to_string(),
+            overlap: config.overlap.to_string(),
             seed: config.seed,
             workload: BTreeMap::new(),
         },

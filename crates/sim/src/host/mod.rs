@@ -3,6 +3,7 @@
 mod conflicts;
 mod counts;
 mod merging;
+mod overlaps;
 mod queue;
 mod stack;
 
@@ -10,6 +11,8 @@ use conflicts::Conflicts;
 pub use counts::QueueCounts;
 use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
+pub use overlaps::Overlap;
+use overlaps::Overlaps;
 pub use queue::{HostQueue, QueuedRequest, Slot};
 use queue::{Part, WaitingWrites};
 pub use stack::{DeviceWaits, HostStack, StackConfig};

@@ -27,6 +27,9 @@ pub struct QueuedRequest {
     pub sequence: u64,
     /// When it entered the queue.
     pub entered: Ns,
+    /// When no earlier unfinished request that overlaps it was left: its entry, where there was none. Until then the scheduler does
+    /// not know of it, and this is [`Ns::MAX`].
+    pub released: Ns,
     /// When it was issued; meaningless before.
     pub issued: Ns,
     /// Whether it met another request of the queue on a unit when it entered.
@@ -44,13 +47,14 @@ enum State {
 }
 
 impl QueuedRequest {
-    /// A request that enters the queue at `now` as number `sequence`.
+    /// A request that enters the queue at `now` as number `sequence`, and depends on no other.
     pub fn new(now: Ns, sequence: u64, request: Request, pages: PageRange, conflict: bool) -> QueuedRequest {
         QueuedRequest {
             request,
             pages,
             sequence,
             entered: now,
+            released: now,
             issued: Ns::ZERO,
             conflict,
             overtakes: false,
@@ -64,14 +68,15 @@ impl QueuedRequest {
 pub(crate) struct Part {
     pub(crate) sequence: u64,
     pub(crate) entered: Ns,
+    pub(crate) released: Ns,
     pub(crate) request: Request,
     pub(crate) conflict: bool,
 }
 
 impl From<&QueuedRequest> for Part {
     fn from(queued: &QueuedRequest) -> Part {
-        let &QueuedRequest { sequence, entered, request, conflict, .. } = queued;
-        Part { sequence, entered, request, conflict }
+        let &QueuedRequest { sequence, entered, released, request, conflict, .. } = queued;
+        Part { sequence, entered, released, request, conflict }
     }
 }
 
@@ -170,6 +175,15 @@ impl HostQueue {
         queued.overtakes = overtakes;
         self.waiting -= 1;
         self.outstanding += 1;
+    }
+
+    /// Marks a request that was held as released.
+    #[inline]
+    pub(crate) fn release(&mut self, slot: Slot, now: Ns) -> &QueuedRequest {
+        let queued = &mut self.slots[slot.index()];
+        debug_assert!(queued.state == State::Waiting && queued.released == Ns::MAX);
+        queued.released = now;
+        queued
     }
 
     /// Frees the slot of a request that completed, and returns the request.

@@ -4,7 +4,8 @@
 //! the simulator with a device model behind it, or a driver of a real device.
 
 use super::{
-    CommandQueue, Conflicts, Gate, HostQueue, Merger, Merging, Part, QueuedRequest, Side, Slot, WaitingWrites,
+    CommandQueue, Conflicts, Gate, HostQueue, Merger, Merging, Overlap, Overlaps, Part, QueuedRequest, Side,
+    Slot, WaitingWrites,
 };
 use crate::error::SimError;
 use crate::host_sched::{self, Counters, Decision, Growth, HostKnowledge, HostScheduler, TunableValues};
@@ -30,6 +31,8 @@ pub struct StackConfig {
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
     pub max_sectors_kb: u32,
+    /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
+    pub overlap: Overlap,
     /// The device's interface.
     pub command_queue: CommandQueue,
     /// Slots that outstanding requests take beside the queue's length ([`super::QueueCounts`]); 0 when they count in it.
@@ -68,6 +71,10 @@ pub struct HostStack {
     scheduler_name: &'static str,
     /// When requests are merged.
     merger: Option<Merger>,
+    /// Unless dependencies are ignored.
+    overlaps: Option<Overlaps>,
+    /// Requests that a completion releases, for a moment.
+    released: Vec<Slot>,
     conflicts: Conflicts,
     waiting_writes: WaitingWrites,
     /// When the scheduler wants to be asked again.
@@ -110,6 +117,8 @@ impl HostStack {
             scheduler: (scheduler.build)(&knowledge, &config.tunable_values()?)?,
             scheduler_name: scheduler.name,
             merger: Merger::new(config.merging, config.max_sectors_kb * 2, queue.slots()),
+            overlaps: Overlaps::new(config.overlap, queue.slots()),
+            released: Vec::new(),
             queue,
             conflicts: Conflicts::new(config.conflict_units.clone()),
             waiting_writes: WaitingWrites::default(),
@@ -223,7 +232,10 @@ impl HostStack {
         self.last_arrival = request.arrival;
         self.has_changed = true;
         let pages = self.pages(request);
-        if let Some((slot, side)) = self.mergeable(request) {
+        let earlier = self.overlaps.as_ref().map_or(0, |overlaps| overlaps.met_by(request));
+        if earlier == 0
+            && let Some((slot, side)) = self.mergeable(request)
+        {
             let conflict = self.conflicts.meets(pages);
             let newcomer = QueuedRequest::new(now, sequence, *request, pages, conflict);
             self.merge(slot, &newcomer);
@@ -235,14 +247,22 @@ impl HostStack {
             return;
         }
         let conflict = self.conflicts.enter(pages);
-        let queued = QueuedRequest::new(now, sequence, *request, pages, conflict);
+        let mut queued = QueuedRequest::new(now, sequence, *request, pages, conflict);
+        if earlier > 0 {
+            queued.released = Ns::MAX;
+        }
         let slot = self.queue.enter(queued);
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.insert(slot, request, sequence, earlier);
+        }
         if request.direction == Direction::Write {
             self.waiting_writes.push(sequence, slot, &self.queue);
         }
-        self.scheduler.insert(now, slot, &queued);
-        if let Some(merger) = &mut self.merger {
-            merger.insert(slot, request);
+        if earlier == 0 {
+            self.scheduler.insert(now, slot, &queued);
+            if let Some(merger) = &mut self.merger {
+                merger.insert(slot, request);
+            }
         }
         observer.enter(now, slot, &queued);
         entered(observer, slot, &queued);
@@ -275,6 +295,9 @@ impl HostStack {
         let pages = self.pages(&union);
         self.conflicts.leave(before.pages);
         self.conflicts.enter(pages);
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.grew(slot, &union);
+        }
         if let Some(merger) = &mut self.merger {
             merger.remove(slot);
             merger.insert(slot, &union);
@@ -302,6 +325,9 @@ impl HostStack {
         if let Some(merger) = &mut self.merger {
             merger.remove(other);
         }
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.join(into, other);
+        }
         let pages = self.grow(into, &before, &joining.request);
         self.queue.join(into, other, pages);
         self.scheduler.removed(other, &joining, into);
@@ -319,7 +345,8 @@ impl HostStack {
         observer: &mut O,
     ) -> Option<Slot> {
         self.wake = Ns::MAX;
-        if self.queue.waiting() == 0 {
+        let held = self.overlaps.as_ref().map_or(0, Overlaps::held);
+        if self.queue.waiting() == held {
             return None;
         }
         let decision = match self.command_queue {
@@ -365,10 +392,12 @@ impl HostStack {
         let queued = self.queue.leave(slot);
         self.conflicts.leave(queued.pages);
         self.scheduler.completed(now, slot, &queued);
+        self.release_dependents(now, slot);
         let completion = Completion {
             sequence: queued.sequence,
             request: queued.request,
             entered: queued.entered,
+            released: queued.released,
             issued: queued.issued,
             completed: now,
             conflict: queued.conflict,
@@ -383,6 +412,20 @@ impl HostStack {
         }
     }
 
+    /// The scheduler hears of the requests that waited for the one in `slot` and for no other.
+    #[inline]
+    fn release_dependents(&mut self, now: Ns, slot: Slot) {
+        let Some(overlaps) = &mut self.overlaps else { return };
+        overlaps.complete(slot, &mut self.released);
+        for slot in self.released.drain(..) {
+            let queued = self.queue.release(slot, now);
+            self.scheduler.insert(now, slot, queued);
+            if let Some(merger) = &mut self.merger {
+                merger.insert(slot, &queued.request);
+            }
+        }
+    }
+
     fn report<O: Observer>(&mut self, slot: Slot, completion: &Completion, observer: &mut O) {
         observer.complete(slot, completion);
         if self.keep_completions {
@@ -393,8 +436,9 @@ impl HostStack {
     /// Requests that were merged complete together, each under its own number and arrival.
     fn complete_merged<O: Observer>(&mut self, slot: Slot, completion: &Completion, observer: &mut O) {
         let mut parts = std::mem::take(self.queue.parts(slot));
-        for &Part { sequence, entered, request, conflict } in &parts {
-            self.report(slot, &Completion { sequence, entered, request, conflict, ..*completion }, observer);
+        for &Part { sequence, entered, released, request, conflict } in &parts {
+            let part = Completion { sequence, entered, released, request, conflict, ..*completion };
+            self.report(slot, &part, observer);
         }
         parts.clear();
         *self.queue.parts(slot) = parts;

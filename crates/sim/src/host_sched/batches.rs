@@ -1,7 +1,9 @@
 //! Batches of requests that do not conflict with one another (TCAD paper, section IV-B.2).
 //!
 //! A new request joins the oldest batch whose vector it does not touch, else it opens one at the tail. Batches leave in the
-//! order of their creation. The batch being issued is open too: its vector covers what of it waits or is outstanding.
+//! order of their creation. The batch being issued is open too, but a vector only ever grows (formula 4): a unit that a member
+//! has left is not given to a newcomer while others of the batch wait. So a batch has at most one member for each unit, and no one
+//! waits for ever in it or behind it.
 //!
 //! The vectors are kept transposed: one row for each unit, one bit in it for each batch. First fit over all batches is the
 //! OR of the rows that the request touches and a search for the first zero, 64 batches at a time: its cost does not
@@ -11,7 +13,7 @@ use super::fifo::Lane;
 use super::list::{Links, List};
 use super::tunables::TunableKind;
 use super::{Growth, HostKnowledge, Tunable, TunableValues};
-use crate::host::{Gate, QueuedRequest, Slot};
+use crate::host::{QueuedRequest, Slot};
 use planewise_model::Ns;
 use planewise_model::location::{PageRange, UnitMap};
 
@@ -19,7 +21,7 @@ use planewise_model::location::{PageRange, UnitMap};
 pub(super) const BARRIER: Tunable = Tunable {
     name: "barrier",
     unit: "",
-    summary: "when the next batch may start: once the last is issued (units idle less), or once it is complete (batches never mix)",
+    summary: "when the next batch may start: once the last is issued (units idle less), or once it is complete (batches that conflict never mix)",
     kind: TunableKind::Choice(&["issue", "complete"]),
 };
 
@@ -36,7 +38,8 @@ struct Batch {
     /// Since when the oldest of its waiting members waits, as a batch.
     created: Ns,
     waiting: List,
-    outstanding: List,
+    /// Members issued and not complete.
+    outstanding: u32,
 }
 
 /// The batches of one direction.
@@ -47,6 +50,9 @@ pub(super) struct Batches {
     words: usize,
     /// `rows[unit * words + word]`: batches that touch the unit.
     rows: Vec<u64>,
+    /// The vectors themselves, `vectors[batch * unit_words + word]`: what is to be cleared when a batch is through.
+    vectors: Vec<u64>,
+    unit_words: usize,
     /// Batches with a member that touches every unit, kept apart from the rows: such requests are long but cost no more.
     everywhere: Vec<u64>,
     /// Batches that a request may join.
@@ -68,12 +74,14 @@ impl Batches {
     pub(super) fn new(host: &HostKnowledge, values: &TunableValues) -> Batches {
         let words = (host.queue_length as usize).div_ceil(64);
         let units = host.units.units() as usize;
-        let batch = Batch { created: Ns::ZERO, waiting: List::EMPTY, outstanding: List::EMPTY };
+        let batch = Batch { created: Ns::ZERO, waiting: List::EMPTY, outstanding: 0 };
         Batches {
             barrier: if values.choice("barrier") == "complete" { Barrier::Complete } else { Barrier::Issue },
             units: host.units.clone(),
             words,
             rows: vec![0; units * words],
+            vectors: vec![0; units.div_ceil(64) * words * 64],
+            unit_words: units.div_ceil(64),
             everywhere: vec![0; words],
             open: vec![0; words],
             scratch: vec![0; words],
@@ -106,7 +114,7 @@ impl Batches {
         }
         let words = self.words;
         if self.touches_all(pages) {
-            // Only an empty batch would do, and there is none: the batch being issued ends when its last member completes.
+            // Only an empty batch would do, and there is none.
             return None;
         }
         self.scratch.copy_from_slice(&self.everywhere);
@@ -134,21 +142,19 @@ impl Batches {
         None
     }
 
-    fn set_units(&mut self, batch: u64, pages: PageRange, set: bool) {
+    /// Formula 4.
+    fn join(&mut self, batch: u64, pages: PageRange) {
         let index = self.index(batch);
         let (word, bit) = (index / 64, 1u64 << (index % 64));
         if self.touches_all(pages) {
-            if set {
-                self.everywhere[word] |= bit
-            } else {
-                self.everywhere[word] &= !bit
-            }
+            self.everywhere[word] |= bit;
             return;
         }
         let (rows, words) = (&mut self.rows, self.words);
+        let vector = &mut self.vectors[index * self.unit_words..][..self.unit_words];
         self.units.for_each_unit(pages, |unit| {
-            let row = &mut rows[unit as usize * words + word];
-            if set { *row |= bit } else { *row &= !bit }
+            rows[unit as usize * words + word] |= bit;
+            vector[unit as usize / 64] |= 1 << (unit % 64);
         });
     }
 
@@ -156,41 +162,61 @@ impl Batches {
         let batch = self.next;
         self.next += 1;
         let index = self.index(batch);
-        self.ring[index] = Batch { created: now, waiting: List::EMPTY, outstanding: List::EMPTY };
+        self.ring[index] = Batch { created: now, waiting: List::EMPTY, outstanding: 0 };
         self.open[index / 64] |= 1 << (index % 64);
         batch
     }
 
-    /// Moves on from batches that are through.
+    /// Moves on from batches that are through: nothing of them waits, and what is out is complete or need not be waited for.
+    /// With nobody behind it a batch whose members are all out stays, for newcomers that share no unit with them.
     fn advance(&mut self) {
         while self.current < self.next {
             let index = self.index(self.current);
-            let batch = self.ring[index];
+            let Batch { waiting, outstanding, .. } = self.ring[index];
             let others_wait = self.current + 1 < self.next;
-            let through = batch.waiting.is_empty()
-                && (batch.outstanding.is_empty() || (self.barrier == Barrier::Issue && others_wait));
+            let through = waiting.is_empty()
+                && (outstanding == 0
+                    || (self.barrier == Barrier::Issue && (others_wait || !self.is_open(index))));
             if !through {
                 return;
             }
-            // Members still outstanding no longer belong to a batch: their units are the device's business now.
-            let mut member = batch.outstanding.first();
-            while let Some(slot) = member {
-                self.set_units(self.current, self.pages_of[slot.index()], false);
-                self.batch_of[slot.index()] = NO_BATCH;
-                member = self.links.next(slot);
-            }
-            self.open[index / 64] &= !(1 << (index % 64));
+            self.clear(index);
             self.current += 1;
         }
     }
 
-    /// With `barrier = "complete"` a batch that is all out would live for ever if newcomers kept joining it: it closes when
-    /// others wait.
-    fn close_if_issued(&mut self) {
+    #[inline]
+    fn is_open(&self, index: usize) -> bool {
+        self.open[index / 64] >> (index % 64) & 1 == 1
+    }
+
+    #[inline]
+    fn seal_at(&mut self, index: usize) {
+        self.open[index / 64] &= !(1 << (index % 64));
+    }
+
+    /// The place of a batch in the ring is free: no unit is its own any more.
+    fn clear(&mut self, index: usize) {
+        self.seal_at(index);
+        let (word, words, mask) = (index / 64, self.words, !(1u64 << (index % 64)));
+        self.everywhere[word] &= mask;
+        for (units, vector) in
+            self.vectors[index * self.unit_words..][..self.unit_words].iter_mut().enumerate()
+        {
+            let mut left = std::mem::take(vector);
+            while left != 0 {
+                self.rows[(units * 64 + left.trailing_zeros() as usize) * words + word] &= mask;
+                left &= left - 1;
+            }
+        }
+    }
+
+    /// With `barrier = "complete"` a batch that is all out would live on while newcomers join it: it takes none when others wait.
+    fn seal_if_issued(&mut self) {
         if self.barrier == Barrier::Complete && self.current + 1 < self.next {
             let index = self.index(self.current);
             if self.ring[index].waiting.is_empty() {
-                self.open[index / 64] &= !(1 << (index % 64));
+                self.seal_at(index);
             }
         }
     }
@@ -198,7 +224,7 @@ impl Batches {
 
 impl Lane for Batches {
     fn insert(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
-        self.close_if_issued();
+        self.seal_if_issued();
         let batch = match self.first_fit(request.pages) {
             Some(batch) => {
                 self.joined += 1;
@@ -213,7 +239,7 @@ impl Lane for Batches {
         self.ring[index].waiting.push(&mut self.links, slot);
         self.batch_of[slot.index()] = batch;
         self.pages_of[slot.index()] = request.pages;
-        self.set_units(batch, request.pages, true);
+        self.join(batch, request.pages);
         self.waiting += 1;
         self.advance();
     }
@@ -222,20 +248,20 @@ impl Lane for Batches {
         self.waiting > 0
     }
 
-    fn take(&mut self, gate: &Gate<'_>) -> Option<Slot> {
+    fn take(&mut self, may_go: impl Fn(Slot) -> bool) -> Option<Slot> {
         let index = self.index(self.current);
         if self.current == self.next {
             return None;
         }
         let mut member = self.ring[index].waiting.first();
         // Members do not conflict: whichever the device takes may go.
-        while member.is_some_and(|slot| !gate.accepts(slot)) {
+        while member.is_some_and(|slot| !may_go(slot)) {
             member = member.and_then(|slot| self.links.next(slot));
         }
         let slot = member?;
         let batch = &mut self.ring[index];
         batch.waiting.remove(&mut self.links, slot);
-        batch.outstanding.push(&mut self.links, slot);
+        batch.outstanding += 1;
         self.waiting -= 1;
         self.advance();
         Some(slot)
@@ -243,13 +269,12 @@ impl Lane for Batches {
 
     fn completed(&mut self, slot: Slot, _request: &QueuedRequest) {
         let batch = std::mem::replace(&mut self.batch_of[slot.index()], NO_BATCH);
-        if batch == NO_BATCH {
-            return;
+        // Where batches need not be complete, the next may have begun: the units are the device's business then.
+        if batch != NO_BATCH && batch >= self.current {
+            let index = self.index(batch);
+            self.ring[index].outstanding -= 1;
+            self.advance();
         }
-        let index = self.index(batch);
-        self.ring[index].outstanding.remove(&mut self.links, slot);
-        self.set_units(batch, self.pages_of[slot.index()], false);
-        self.advance();
     }
 
     /// A batch stays free of conflicts and keeps its members: one may grow over units that no other member touches, by a
@@ -260,7 +285,7 @@ impl Lane for Batches {
             return false;
         }
         let batch = &self.ring[self.index(self.batch_of[slot.index()])];
-        if batch.waiting.count() + batch.outstanding.count() == 1 {
+        if batch.waiting.count() + batch.outstanding == 1 {
             return true;
         }
         if self.touches_all(union) {
@@ -280,9 +305,8 @@ impl Lane for Batches {
 
     fn grew(&mut self, slot: Slot, after: PageRange) {
         let batch = self.batch_of[slot.index()];
-        self.set_units(batch, self.pages_of[slot.index()], false);
         self.pages_of[slot.index()] = after;
-        self.set_units(batch, after, true);
+        self.join(batch, after);
     }
 
     fn forget(&mut self, _slot: Slot) {
@@ -290,14 +314,35 @@ impl Lane for Batches {
     }
 
     fn oldest_batch(&self) -> Option<(u64, Ns)> {
-        let batch = &self.ring[self.index(self.current)];
-        (self.current < self.next && !batch.waiting.is_empty()).then_some((self.current, batch.created))
+        // Where batches must be complete, the oldest that waits may be the one behind the batch that is all out.
+        (self.current..self.next)
+            .map(|batch| (batch, self.ring[self.index(batch)]))
+            .find(|(_, batch)| !batch.waiting.is_empty())
+            .map(|(number, batch)| (number, batch.created))
     }
 
-    fn is_draining(&self) -> bool {
-        self.barrier == Barrier::Complete
-            && self.current < self.next
-            && !self.ring[self.index(self.current)].outstanding.is_empty()
+    fn turn(&self) -> u64 {
+        self.current
+    }
+
+    fn seal(&mut self, batch: u64) {
+        self.seal_at(self.index(batch));
+    }
+
+    fn blocks(&self, pages: PageRange) -> bool {
+        let index = self.index(self.current);
+        if self.barrier == Barrier::Issue || self.current == self.next || self.ring[index].outstanding == 0 {
+            return false;
+        }
+        let bit = 1u64 << (index % 64);
+        if self.touches_all(pages) || self.everywhere[index / 64] & bit != 0 {
+            return true;
+        }
+        let mut touched = false;
+        self.units.for_each_unit(pages, |unit| {
+            touched |= self.rows[unit as usize * self.words + index / 64] & bit != 0;
+        });
+        touched
     }
 
     fn batch_counts(&self) -> (u64, u64) {

@@ -2,7 +2,7 @@
 
 use super::Growth;
 use super::list::{Links, List};
-use crate::host::{Gate, QueuedRequest, Slot};
+use crate::host::{QueuedRequest, Slot};
 use planewise_model::Ns;
 use planewise_model::location::PageRange;
 
@@ -13,8 +13,8 @@ pub(super) trait Lane: Send {
     /// Whether requests wait.
     fn is_waiting(&self) -> bool;
 
-    /// Takes the next request that the device accepts.
-    fn take(&mut self, gate: &Gate<'_>) -> Option<Slot>;
+    /// Takes the next request that may go.
+    fn take(&mut self, may_go: impl Fn(Slot) -> bool) -> Option<Slot>;
 
     fn completed(&mut self, _slot: Slot, _request: &QueuedRequest) {}
 
@@ -29,13 +29,18 @@ pub(super) trait Lane: Send {
     /// The waiting request in `slot` became part of another.
     fn forget(&mut self, slot: Slot);
 
-    /// When the oldest waiting batch was created, and which it is; [`None`] for lanes without batches.
-    fn oldest_batch(&self) -> Option<(u64, Ns)> {
-        None
-    }
+    /// Number of the oldest waiting batch, counted in the order in which they leave, and when it was created. In a lane without
+    /// batches each request is one.
+    fn oldest_batch(&self) -> Option<(u64, Ns)>;
 
-    /// Whether issued requests of the lane's current batch are still out and it must end before another batch starts.
-    fn is_draining(&self) -> bool {
+    /// Number of the last batch of a turn that begins now: the oldest batch; in a lane without batches all that waits.
+    fn turn(&self) -> u64;
+
+    /// A batch that is there takes no newcomers any more.
+    fn seal(&mut self, _batch: u64) {}
+
+    /// Whether issued requests that must complete before others start on their units touch those of these pages.
+    fn blocks(&self, _pages: PageRange) -> bool {
         false
     }
 
@@ -49,29 +54,47 @@ pub(super) trait Lane: Send {
 pub(super) struct Fifo {
     waiting: List,
     links: Links,
+    /// By slot.
+    since: Vec<Ns>,
+    taken: u64,
 }
 
 impl Fifo {
     pub(super) fn with_capacity(slots: u32) -> Fifo {
-        Fifo { waiting: List::EMPTY, links: Links::new(slots) }
+        Fifo {
+            waiting: List::EMPTY,
+            links: Links::new(slots),
+            since: vec![Ns::ZERO; slots as usize],
+            taken: 0,
+        }
     }
 }
 
 impl Lane for Fifo {
-    fn insert(&mut self, _now: Ns, slot: Slot, _request: &QueuedRequest) {
+    fn insert(&mut self, now: Ns, slot: Slot, _request: &QueuedRequest) {
         self.waiting.push(&mut self.links, slot);
+        self.since[slot.index()] = now;
     }
 
     fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    fn take(&mut self, gate: &Gate<'_>) -> Option<Slot> {
+    fn take(&mut self, may_go: impl Fn(Slot) -> bool) -> Option<Slot> {
         let head = self.waiting.first()?;
-        gate.accepts(head).then(|| {
+        may_go(head).then(|| {
             self.waiting.remove(&mut self.links, head);
+            self.taken += 1;
             head
         })
+    }
+
+    fn oldest_batch(&self) -> Option<(u64, Ns)> {
+        self.waiting.first().map(|head| (self.taken, self.since[head.index()]))
+    }
+
+    fn turn(&self) -> u64 {
+        (self.taken + u64::from(self.waiting.count())).saturating_sub(1)
     }
 
     fn forget(&mut self, slot: Slot) {

@@ -23,6 +23,8 @@ mod one_way;
 mod pass;
 mod piq;
 mod piq_plus;
+mod piq_plus_r;
+mod piq_plus_w;
 mod piq_r;
 mod piq_w;
 mod rws;
@@ -191,6 +193,8 @@ pub static SCHEDULERS: &[Entry] = &[
     piq_w::ENTRY,
     piq::ENTRY,
     piq_plus::ENTRY,
+    piq_plus_r::ENTRY,
+    piq_plus_w::ENTRY,
     pass::ENTRY,
     weave::ENTRY,
 ];

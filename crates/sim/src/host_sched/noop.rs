@@ -26,6 +26,6 @@ impl HostScheduler for Noop {
     }
 
     fn dispatch(&mut self, _now: Ns, gate: &Gate<'_>) -> Decision {
-        self.0.take(gate).map_or(Decision::Wait, Decision::Issue)
+        self.0.take(|slot| gate.accepts(slot)).map_or(Decision::Wait, Decision::Issue)
     }
 }

@@ -10,15 +10,7 @@ pub(super) const ENTRY: Entry = Entry {
     name: "piq+",
     summary: "PIQ that promotes one late write batch at a time",
     source: "Gao et al., IEEE TCAD 2017, section IV-B.3",
-    tunables: &[
-        BARRIER,
-        Tunable {
-            name: "write_wait_max_ns",
-            unit: "ns",
-            summary: "age at which the oldest write batch goes before reads; shorter helps writes and hurts reads (the paper: 1 ms)",
-            kind: TunableKind::Number { default: 1_000_000, min: 0, max: 1_000_000_000_000 },
-        },
-    ],
+    tunables: &[BARRIER, WRITE_WAIT_MAX],
     uses_units: true,
     build: |host, values| {
         let threshold = Ns(values.number("write_wait_max_ns"));
@@ -28,4 +20,12 @@ pub(super) const ENTRY: Entry = Entry {
             threshold,
         )))
     },
+};
+
+/// The threshold of PIQ+ and of its halves.
+pub(super) const WRITE_WAIT_MAX: Tunable = Tunable {
+    name: "write_wait_max_ns",
+    unit: "ns",
+    summary: "age at which the oldest write batch goes before reads; shorter helps writes and hurts reads (the paper: 1 ms)",
+    kind: TunableKind::Number { default: 1_000_000, min: 0, max: 1_000_000_000_000 },
 };

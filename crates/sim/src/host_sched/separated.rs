@@ -16,9 +16,9 @@ pub(super) struct Separated<R, W> {
 /// PIQ+'s batch-level scheduling: one late write batch at a time, then reads again.
 struct Promotion {
     threshold: Ns,
-    /// The write batch that goes before reads now.
+    /// The write batch that goes before reads now. It takes no newcomers: they would keep reads waiting for ever.
     promoted: Option<u64>,
-    /// The read batch that must be issued before the next promotion.
+    /// The last read batch of the turn that reads have before the next promotion.
     owed: Option<u64>,
     count: u64,
 }
@@ -40,7 +40,9 @@ impl<R: Lane, W: Lane> Separated<R, W> {
         if promotion.promoted == Some(batch) {
             return (true, None);
         }
-        if promotion.owed.is_some() && promotion.owed == self.reads.oldest_batch().map(|(batch, _)| batch) {
+        if let (Some(owed), Some((oldest, _))) = (promotion.owed, self.reads.oldest_batch())
+            && oldest <= owed
+        {
             return (false, None);
         }
         promotion.owed = None;
@@ -50,32 +52,26 @@ impl<R: Lane, W: Lane> Separated<R, W> {
         }
         promotion.promoted = Some(batch);
         promotion.count += 1;
+        self.writes.seal(batch);
         (true, None)
     }
 
+    /// The other lane's batch may have to be complete where this one's would start.
     fn take_read(&mut self, gate: &Gate<'_>) -> Option<Slot> {
-        let slot = self.reads.take(gate)?;
-        // The batch that was owed its turn is issued as soon as nothing of it waits. It may stay open and take newcomers
-        // for ever: they are owed nothing.
-        let waiting = self.reads.oldest_batch().map(|(batch, _)| batch);
-        if let Some(promotion) = &mut self.promotion
-            && promotion.owed != waiting
-        {
-            promotion.owed = None;
-        }
-        Some(slot)
+        let Separated { reads, writes, .. } = self;
+        reads.take(|slot| gate.accepts(slot) && !writes.blocks(gate.queue().get(slot).pages))
     }
 
     fn take_write(&mut self, gate: &Gate<'_>) -> Option<Slot> {
-        let slot = self.writes.take(gate)?;
-        let oldest = self.writes.oldest_batch().map(|(batch, _)| batch);
-        if let Some(promotion) = &mut self.promotion
+        let Separated { reads, writes, promotion } = self;
+        let slot = writes.take(|slot| gate.accepts(slot) && !reads.blocks(gate.queue().get(slot).pages))?;
+        if let Some(promotion) = promotion
             && promotion.promoted.is_some()
-            && promotion.promoted != oldest
+            && promotion.promoted != writes.oldest_batch().map(|(batch, _)| batch)
         {
             // The promoted batch is through: reads have their turn before the next.
             promotion.promoted = None;
-            promotion.owed = self.reads.oldest_batch().map(|(batch, _)| batch);
+            promotion.owed = reads.is_waiting().then(|| reads.turn());
         }
         Some(slot)
     }
@@ -111,25 +107,18 @@ impl<R: Lane, W: Lane> HostScheduler for Separated<R, W> {
     }
 
     fn dispatch(&mut self, now: Ns, gate: &Gate<'_>) -> Decision {
-        let reads_wait = self.reads.is_waiting();
-        // Under barrier = "complete" a batch that is out ends before one of the other direction starts.
-        let (reads_out, writes_out) = (self.reads.is_draining(), self.writes.is_draining());
+        if !self.reads.is_waiting() {
+            return self.take_write(gate).map_or(Decision::Wait, Decision::Issue);
+        }
         let mut wake = Decision::Wait;
-        if reads_wait && self.writes.is_waiting() {
+        if self.writes.is_waiting() {
             match self.promoted(now) {
-                (true, _) if reads_out => return Decision::Wait,
                 (true, _) => return self.take_write(gate).map_or(Decision::Wait, Decision::Issue),
                 (false, Some(due)) => wake = Decision::WakeAt(due),
                 (false, None) => {}
             }
         }
-        if reads_wait && !writes_out {
-            return self.take_read(gate).map_or(wake, Decision::Issue);
-        }
-        if reads_out {
-            return wake;
-        }
-        self.take_write(gate).map_or(wake, Decision::Issue)
+        self.take_read(gate).map_or(wake, Decision::Issue)
     }
 
     fn completed(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest) {

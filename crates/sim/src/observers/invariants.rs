@@ -3,9 +3,11 @@
 //!
 //! Reads must be linearizable, page by page: a read may return a write only if that write was issued before the read
 //! completed, and no other write that completed before the read was issued had been issued after the first one completed.
+//! Where the host keeps the order of requests that overlap, what takes effect is what arrival order says, sector by sector.
 
+use super::arrival_order::ArrivalOrder;
 use super::{ArrayOperation, Completion, Observer, Origin, Work};
-use crate::host::{QueuedRequest, Slot};
+use crate::host::{Overlap, QueuedRequest, Slot};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,6 +20,8 @@ const NOT_YET: Ns = Ns::MAX;
 /// Checks every edge of a run; [`Invariants::report`] tells the outcome.
 #[derive(Default)]
 pub struct Invariants {
+    /// Unless the host ignores it.
+    order: Option<ArrivalOrder>,
     violations: Vec<String>,
     violated: u64,
     checks: BTreeMap<&'static str, u64>,
@@ -62,9 +66,17 @@ struct InFlight {
 }
 
 impl Invariants {
-    /// Checks from the start of a run.
+    /// Checks from the start of a run whose host keeps the order of requests that overlap.
     pub fn new() -> Invariants {
-        Invariants::default()
+        Invariants { order: Some(ArrivalOrder::default()), ..Invariants::default() }
+    }
+
+    /// The same for what a host does with requests that overlap.
+    pub fn of(overlap: Overlap) -> Invariants {
+        match overlap {
+            Overlap::Keep => Invariants::new(),
+            Overlap::Ignore => Invariants::default(),
+        }
     }
 
     /// How often each invariant was checked.
@@ -91,6 +103,10 @@ impl Invariants {
                 self.queue_area, self.sojourn_sum
             ),
         );
+        if let Some(order) = self.order.as_ref().filter(|_| !self.power_lost) {
+            let at_end = order.finally();
+            finally(at_end.is_ok(), at_end.err().unwrap_or_default());
+        }
         if violated == 0 {
             let mut checks: BTreeMap<String, u64> =
                 self.checks.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
@@ -107,6 +123,16 @@ impl Invariants {
             if self.violations.len() < 5 {
                 self.violations.push(format!("{name}: {}", text()));
             }
+        }
+    }
+
+    fn check_order(
+        &mut self,
+        name: &'static str,
+        holds: impl FnOnce(&mut ArrivalOrder) -> Result<(), String>,
+    ) {
+        if let Some(found) = self.order.as_mut().map(holds) {
+            self.check(name, found.is_ok(), || found.err().unwrap_or_default());
         }
     }
 
@@ -151,6 +177,14 @@ impl Invariants {
         *self.live_pages.entry(block).or_default() += 1;
     }
 
+    /// The device took a page of a write.
+    fn takes_effect(&mut self, slot: Slot, lpn: Lpn) {
+        self.serve(slot, lpn);
+        self.check_order("writes of a sector take effect in the order of arrival", |order| {
+            order.written(slot, lpn)
+        });
+    }
+
     fn serve(&mut self, slot: Slot, lpn: Lpn) {
         if let Some(in_flight) = self.slot(slot)
             && let Some(served) = in_flight.served.get_mut((u64::from(lpn.0) - in_flight.first_page) as usize)
@@ -173,6 +207,7 @@ impl Invariants {
             return;
         }
         self.serve(slot, lpn);
+        self.check_order("a read returns what arrival order says", |order| order.read(slot, lpn));
         if let Some(Some(floor)) = request.floors.get(page).copied() {
             let fresh = version != INITIAL && self.completed_at[version as usize - 1] >= floor;
             self.check("a read returns the last version written before it was issued", fresh, || {
@@ -185,6 +220,9 @@ impl Invariants {
 impl Observer for Invariants {
     fn start(&mut self, geometry: &Geometry, executors: u32) {
         self.geometry = Some(*geometry);
+        if let Some(order) = &mut self.order {
+            order.start(geometry.sectors_per_page());
+        }
         self.channel_free = vec![Ns::ZERO; geometry.channels as usize];
         self.array_free = vec![Ns::ZERO; executors as usize];
         self.transferred = vec![Ns::ZERO; executors as usize];
@@ -195,6 +233,9 @@ impl Observer for Invariants {
         self.enters(now, request.sequence);
         let taken = self.slot(slot).is_some();
         self.check("a slot holds one request", !taken, || format!("slot {} at {now}", slot.0));
+        if let Some(order) = &mut self.order {
+            order.enter(slot, request.sequence, &request.request);
+        }
         *self.slot(slot) = Some(InFlight {
             sequence: request.sequence,
             direction: request.request.direction,
@@ -205,11 +246,17 @@ impl Observer for Invariants {
         });
     }
 
-    fn merge(&mut self, now: Ns, _slot: Slot, sequence: u64, _request: &Request) {
+    fn merge(&mut self, now: Ns, slot: Slot, sequence: u64, request: &Request) {
         self.enters(now, sequence);
+        if let Some(order) = &mut self.order {
+            order.enter(slot, sequence, request);
+        }
     }
 
     fn join(&mut self, now: Ns, into: Slot, other: Slot) {
+        if let Some(order) = &mut self.order {
+            order.join(into, other);
+        }
         let both = self.slot(into).is_some() && self.slot(other).take().is_some();
         self.check("only requests that wait are merged", both, || {
             format!("slots {} and {} at {now}", into.0, other.0)
@@ -225,6 +272,9 @@ impl Observer for Invariants {
         let before = self.slot(slot).as_ref().map(|in_flight| (in_flight.sequence, in_flight.issued));
         self.check("a request is issued once", before == Some((request.sequence, None)), || {
             format!("request {} at {now}", request.sequence)
+        });
+        self.check_order("requests that overlap are issued in the order of arrival", |order| {
+            order.issue(slot)
         });
         if let Some(in_flight) = self.slot(slot) {
             in_flight.served = vec![false; floors.len()];
@@ -247,6 +297,9 @@ impl Observer for Invariants {
             format!("{completion:?}")
         });
         self.sojourn_sum += u128::from(now.saturating_sub(completion.entered).0);
+        if let Some(order) = &mut self.order {
+            order.complete(slot);
+        }
         // Requests merged into one complete one after the other in the same slot: the first ends it.
         let Some(in_flight) = self.slot(slot).take() else { return };
         for (page, served) in in_flight.served.iter().enumerate() {
@@ -327,7 +380,7 @@ impl Observer for Invariants {
             }
         };
         if let Origin::Host(slot) = origin {
-            self.serve(slot, lpn);
+            self.takes_effect(slot, lpn);
         }
         self.contents.insert(ppn.0, (lpn, version));
         self.becomes_current(lpn, ppn);
@@ -351,7 +404,7 @@ impl Observer for Invariants {
             format!("page {} at {now}, the slot holds {held:?}", lpn.0)
         });
         let version = self.slot(slot).as_ref().map_or(INITIAL, |in_flight| in_flight.sequence + 1);
-        self.serve(slot, lpn);
+        self.takes_effect(slot, lpn);
         self.contents.insert(at.0, (lpn, version));
     }
 
@@ -361,7 +414,7 @@ impl Observer for Invariants {
             format!("page {} into slot {} at {now}", lpn.0, at.0)
         });
         let version = self.slot(slot).as_ref().map_or(INITIAL, |in_flight| in_flight.sequence + 1);
-        self.serve(slot, lpn);
+        self.takes_effect(slot, lpn);
         self.contents.insert(at.0, (lpn, version));
     }
 
@@ -496,6 +549,7 @@ mod tests {
             sequence,
             request: Request::new(Ns::ZERO, Lsn(0), 8, direction),
             entered: Ns::ZERO,
+            released: Ns::ZERO,
             issued: Ns(issued),
             completed: Ns(completed),
             conflict: false,

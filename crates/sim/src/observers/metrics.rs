@@ -4,8 +4,8 @@ use super::processes::Processes;
 use super::{ArrayOperation, Completion, Observer, Work};
 use crate::host::{QueuedRequest, Slot};
 use crate::results::{
-    ConflictShares, DirectionMetrics, Distribution, FlashCounts, GcMetrics, Metrics, PrioritizedShares,
-    RequestCounts, UnitUtilization, Utilization,
+    ConflictShares, DirectionMetrics, Distribution, FlashCounts, GcMetrics, Metrics, OverlapMetrics,
+    PrioritizedShares, RequestCounts, UnitUtilization, Utilization,
 };
 use hdrhistogram::Histogram;
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
@@ -113,6 +113,9 @@ struct DirectionTimes {
     bytes: u64,
     count: u64,
     conflicts: u64,
+    /// Requests that were held for an earlier one that they overlap, and for how long in all.
+    held: u64,
+    held_ns: u128,
 }
 
 impl DirectionTimes {
@@ -126,6 +129,8 @@ impl DirectionTimes {
             bytes: 0,
             count: 0,
             conflicts: 0,
+            held: 0,
+            held_ns: 0,
         }
     }
 
@@ -140,6 +145,8 @@ impl DirectionTimes {
         self.bytes += request.bytes().0;
         self.count += 1;
         self.conflicts += u64::from(completion.conflict);
+        self.held += u64::from(completion.released > completion.entered);
+        self.held_ns += u128::from((completion.released - completion.entered).0);
     }
 
     fn add(&mut self, other: &DirectionTimes) {
@@ -151,6 +158,8 @@ impl DirectionTimes {
         self.bytes += other.bytes;
         self.count += other.count;
         self.conflicts += other.conflicts;
+        self.held += other.held;
+        self.held_ns += other.held_ns;
     }
 
     fn metrics(&self, duration: Ns) -> DirectionMetrics {
@@ -348,6 +357,11 @@ impl MetricsObserver {
             conflict: ConflictShares {
                 read_share: read.conflict_share(),
                 write_share: write.conflict_share(),
+            },
+            overlap: OverlapMetrics {
+                read_share: share(read.held, read.count),
+                write_share: share(write.held, write.count),
+                held_ns_mean: if all.held == 0 { 0.0 } else { all.held_ns as f64 / all.held as f64 },
             },
             prioritized: PrioritizedShares {
                 read_share: share(self.overtaking_reads, read.count),

@@ -2,6 +2,7 @@
 //!
 //! The engine is generic over one [`Observer`]; a pair of observers is an observer. Hooks that a type leaves alone compile to nothing.
 
+mod arrival_order;
 pub(crate) mod collections;
 pub mod groups;
 pub mod invariants;
@@ -110,6 +111,8 @@ pub struct Completion {
     pub request: Request,
     /// When it entered the I/O queue: later than its arrival when the queue was full.
     pub entered: Ns,
+    /// When no earlier unfinished request that overlaps it was left: its entry, where there was none.
+    pub released: Ns,
     /// When it was issued to the device.
     pub issued: Ns,
     /// When it completed.
