@@ -170,7 +170,7 @@ fn excerpt(file: &str) -> Option<TraceStats> {
     let format = crate::formats::by_name("msr").unwrap();
     let trace = crate::formats::testing::read_shared(format, file, None)?;
     let mut builder = StatsBuilder::new(StatsOptions::default()).unwrap();
-    let start = trace.requests[0].arrival.0;
+    let start = trace.requests.iter().map(|request| request.arrival.0).min()?;
     for request in &trace.requests {
         let arrival = planewise_model::Ns((request.arrival.0 - start) / 10);
         builder.add(&Request { arrival, ..*request });
