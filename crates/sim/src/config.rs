@@ -1,9 +1,10 @@
 //! A run's configuration: the device, its condition, the host stack. Everything named is looked up in [`RunConfig::resolve`].
 
 use crate::alloc::region;
+use crate::drivers::pace::Pace;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, HostStack, Merging, Overlap, StackConfig};
+use crate::host::{CommandQueue, HostStack, Merging, Overlap, QueueCounts, RequestPools, StackConfig};
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
@@ -100,12 +101,21 @@ pub struct RunConfig {
     pub told_units: Option<u32>,
     /// Whether the device uses its advanced commands.
     pub advanced: AdvancedUse,
-    /// Slots of the host's I/O queue, 1 to 4096.
+    /// Length of the host's I/O queue, 1 to 4096; of each pool, where there are two.
     pub queue_length: u32,
+    /// How many pools its slots are counted by.
+    pub request_pools: RequestPools,
+    /// Which requests count in that length.
+    pub queue_counts: QueueCounts,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
     pub max_sectors_kb: u32,
+    /// When the requests of a trace leave; workloads have a pace of their own.
+    pub pace: Pace,
+    /// What recorded times are multiplied by: gaps at the dependent pace. At the recorded pace the requests come with such times, and
+    /// results only say so.
+    pub scale_time: f64,
     /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
     pub overlap: Overlap,
     /// Seed of all randomness.
@@ -124,8 +134,12 @@ impl RunConfig {
             told_units: None,
             advanced: AdvancedUse::Auto,
             queue_length: 64,
+            request_pools: RequestPools::Auto,
+            queue_counts: QueueCounts::default(),
             merging: Merging::None,
             max_sectors_kb: 512,
+            pace: Pace::Recorded,
+            scale_time: 1.0,
             overlap: Overlap::Keep,
             seed: planewise_model::rng::DEFAULT_SEED,
         }
@@ -173,6 +187,12 @@ impl RunConfig {
             max_sectors_kb: self.max_sectors_kb,
             overlap: self.overlap,
             command_queue,
+            request_pools: self.request_pools,
+            slots_apart: self.queue_counts.slots_apart(match command_queue {
+                // Each request that a blocking device works on keeps at least one plane from all others.
+                CommandQueue::Blocking => profile.geometry.planes(),
+                CommandQueue::Ncq(depth) => depth,
+            }),
         };
         Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })
     }

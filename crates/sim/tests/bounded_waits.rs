@@ -175,7 +175,7 @@ impl Case {
         }
         let mut simulator = Simulator::new(&config, (Watch::default(), Invariants::new())).unwrap();
         for request in &self.requests {
-            while !simulator.has_room()
+            while !simulator.has_room(request)
                 || simulator.now() < request.arrival && simulator.next_event() <= request.arrival
             {
                 simulator.advance(simulator.next_event()).unwrap();

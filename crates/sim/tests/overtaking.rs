@@ -170,7 +170,7 @@ fn a_batch_is_promoted_once() {
             let config = chips(scheduler, interface, &[]);
             let mut simulator = Simulator::new(&config, ()).unwrap();
             for request in &requests {
-                while !simulator.has_room()
+                while !simulator.has_room(request)
                     || simulator.now() < request.arrival && simulator.next_event() <= request.arrival
                 {
                     simulator.advance(simulator.next_event()).unwrap();

@@ -60,6 +60,7 @@ impl<'a, O: Observer> Front<'a, O> {
         let info = target.info();
         let mut stack = HostStack::new(&options.stack(info)?)?;
         stack.keep_completions();
+        let slots = stack.queue().slots() as usize;
         let mut front = Front {
             stack,
             observer,
@@ -71,8 +72,8 @@ impl<'a, O: Observer> Front<'a, O> {
                 * (u64::from(info.block_bytes) / SECTOR_BYTES),
             free_tags: (0..info.depth).rev().collect(),
             slots: vec![Slot(0); info.depth as usize],
-            operations: vec![0; options.queue_length as usize],
-            rests: VecDeque::with_capacity(options.queue_length as usize),
+            operations: vec![0; slots],
+            rests: VecDeque::with_capacity(slots),
             ask: false,
             split_requests: 0,
             completed: Vec::with_capacity(info.depth as usize),
@@ -128,9 +129,9 @@ impl<'a, O: Observer> Front<'a, O> {
         self.slots.len() - self.free_tags.len()
     }
 
-    /// Whether the I/O queue takes another request.
-    pub fn has_room(&self) -> bool {
-        self.stack.queue().has_room()
+    /// Whether the I/O queue takes a request now.
+    pub fn has_room(&self, request: &Request) -> bool {
+        self.stack.queue().has_room(self.now, request)
     }
 
     /// Moves the requests that completed since the last call to the end of `to`.

@@ -57,7 +57,9 @@ pub(super) fn summarise<O: Observer>(
             trace: trace.to_owned(),
             command_queue: config.profile.interface.command_queue.clone(),
             queue_length: config.queue_length,
+            request_pools: config.request_pools.to_string(),
             merging: config.merging.to_string(),
+            pace: String::new(),
             overlap: config.overlap.to_string(),
             seed: config.seed,
             workload: BTreeMap::new(),
@@ -65,10 +67,13 @@ pub(super) fn summarise<O: Observer>(
         metrics,
         tunables: config.tunable_values()?.to_text(),
         scheduler_counters: counters.clone().into_map(),
+        notes: simulator.scheduler_notes(),
         status,
         invariants: BTreeMap::new(),
         closed_loop: None,
         target: None,
         replay: None,
+        overload: None,
+        dependent: None,
     })
 }

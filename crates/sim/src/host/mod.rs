@@ -1,16 +1,20 @@
 //! The host stack: a bounded I/O queue of requests, waiting or outstanding, with merging and a scheduler.
 
 mod conflicts;
+mod counts;
 mod merging;
 mod overlaps;
+mod pools;
 mod queue;
 mod stack;
 
 use conflicts::Conflicts;
+pub use counts::QueueCounts;
 use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
 pub use overlaps::Overlap;
 use overlaps::Overlaps;
+pub use pools::{Outside, RequestPools};
 pub use queue::{HostQueue, QueuedRequest, Slot};
 use queue::{Part, WaitingWrites};
 pub use stack::{DeviceWaits, HostStack, StackConfig};

@@ -90,6 +90,11 @@ pub trait HostScheduler: Send {
     fn counters(&self) -> Counters {
         Counters::default()
     }
+
+    /// What a reader of the results has to know of how it was set up: one sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A merge about to be made.
@@ -213,6 +218,10 @@ pub static SCHEDULERS: &[Entry] = &[
     #[cfg(test)]
     lifo::ENTRY,
 ];
+
+/// Those of Linux 2.6.32, and PASS, which was a module of that kernel (PASS paper, section 3.6): behind them the block layer counts
+/// requests by two pools.
+pub const OF_LINUX_2_6_32: [&str; 4] = ["deadline", "cfq", "anticipatory", "pass"];
 
 /// Looks a scheduler up by name.
 ///
