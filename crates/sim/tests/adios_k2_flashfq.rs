@@ -187,7 +187,7 @@ fn what_k2_has_at_the_device_is_never_more_than_its_bounds() {
             now += random.random_range(0..60_000);
             let direction = if random.random::<bool>() { Direction::Read } else { Direction::Write };
             let request = at(now, direction, random.random_range(0..800), random.random_range(1..9));
-            while !simulator.has_room()
+            while !simulator.has_room(&request)
                 || simulator.now() < request.arrival && simulator.next_event() <= request.arrival
             {
                 let next = simulator.next_event();

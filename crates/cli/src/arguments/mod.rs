@@ -249,4 +249,44 @@ mod tests {
         assert!(seed("-1").is_err());
         assert!(factor("nan").is_err() && factor("0").is_err() && factor("1e400").is_err());
     }
+
+    /// Every command that README, CONTRIBUTING or `docs/` shows is one that the program understands: options, values and all
+    /// that is known before anything is read.
+    #[test]
+    fn the_commands_of_the_documentation_are_understood() {
+        let root = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+        let folder = |path: &str| {
+            let files = std::fs::read_dir(root.join(path)).expect("the folder is there");
+            files
+                .map(|file| file.unwrap().path())
+                .filter(|path| path.extension().is_some_and(|end| end == "md"))
+        };
+        let mut pages: Vec<_> = folder("docs").chain(folder("docs/schedulers")).collect();
+        pages.extend([root.join("README.md"), root.join("CONTRIBUTING.md")]);
+        let mut commands = 0;
+        for page in pages {
+            let text = std::fs::read_to_string(&page).unwrap();
+            for (line, command) in text.lines().enumerate().filter(|(_, line)| line.starts_with("   ")) {
+                let command = command.trim().trim_start_matches("target/edit/");
+                if !command.starts_with("planewise ") {
+                    continue;
+                }
+                let words = words(command.split(['#', '>']).next().unwrap());
+                commands += 1;
+                if let Err(error) = Arguments::try_parse_from(&words) {
+                    panic!("{}:{}: {command}\n{error}", page.display(), line + 1);
+                }
+            }
+        }
+        assert!(commands > 40, "{commands}");
+    }
+
+    /// As a shell splits them, with single quotes only.
+    fn words(command: &str) -> Vec<String> {
+        let quoted = command.split('\'').enumerate().flat_map(|(number, part)| match number % 2 {
+            0 => part.split_whitespace().map(str::to_owned).collect(),
+            _ => vec![part.to_owned()],
+        });
+        quoted.collect()
+    }
 }

@@ -77,7 +77,7 @@ impl Exercise {
                 Decision::Issue(slot) => {
                     self.queue.issue(slot, self.now, false);
                     let queued = self.queue.leave(slot);
-                    self.now = self.now + STEP;
+                    self.now += STEP;
                     self.scheduler.completed(self.now, slot, &queued);
                     return;
                 }

@@ -151,7 +151,7 @@ impl HostScheduler for K2 {
         self.held_back = None;
         self.waiting[class].remove(&mut self.links, slot);
         self.inflight += 1;
-        self.inflight_latency = self.inflight_latency + cost;
+        self.inflight_latency += cost;
         self.real_time_issued += u64::from(class == 0);
         Decision::Issue(slot)
     }

@@ -396,7 +396,7 @@ mod tests {
             }
             for slot in slots {
                 let request = queue.get(slot).request;
-                now = now + Ns(time(request.direction, request.sectors) / shared);
+                now += Ns(time(request.direction, request.sectors) / shared);
                 let queued = queue.leave(slot);
                 adios.completed(now, slot, &queued);
             }
