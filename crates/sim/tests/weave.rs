@@ -11,7 +11,6 @@ use planewise_sim::observers::Completion;
 use rand::RngExt;
 
 const READ: u64 = 30_000 + 40_960;
-const WRITE: u64 = 600_000 + 40_960;
 
 fn weave(profile: Profile, interface: &str, tunables: &[(&str, u64)]) -> RunConfig {
     let mut config = RunConfig { scheduler: "weave".into(), ..RunConfig::new(profile) };
