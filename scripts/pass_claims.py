@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Measures what the PASS paper (J. Zhejiang Univ. Sci. C 2014) published, beside the published numbers, as Markdown tables.
 
-    python3 scripts/pass_claims.py [--planewise PATH] [--only claims,erases,causes,weave] > tables.md
+    python3 scripts/pass_claims.py [--planewise PATH] [--only claims,erases,causes] > tables.md
 
-Only the standard library is needed. `claims` are the paper's (all but 4.5), `erases` those of section 4.5, `causes` the experiments that
-change one thing alone, `weave` the comparison of all schedulers over the look-alike volumes. Two runs go on at a time. The verdicts are
+Only the standard library is needed. `claims` are the paper's (all but 4.5), `erases` those of section 4.5 and `causes` the experiments that
+change one thing alone. Two runs go on at a time. The verdicts are
 computed: "holds" within 10 % of the published number (10 points of a ratio below 1) and on its side of 1; "holds in direction" with a
 tenth of the published effect or more on that side; otherwise "does not hold".
 """
@@ -27,9 +27,6 @@ ELEVATOR = ["--merging", "full", "--queue", "128", "--request-pools", "two"]
 HIGH_END = ["--tunable", "pass.region_size=16g"]
 # 87 % valid: as full as the drive gets; 5 % free: collection begins with the first writes.
 FULL = ["--wrap", "--condition", "aged:87/8/5"]
-PIQ_VOLUMES = "hm_0 hm_1 prn_0 prn_1 proj_1 proj_3 proj_4 prxy_0 rsrch_0 src1_2 src2_0 src2_2 stg_0 wdev_0 usr_0".split()
-GC_VOLUMES = "hm_0 prn_0 prn_1 proj_0 prxy_0 stg_0 usr_0 wdev_0".split()
-ALL = "noop deadline mq-deadline kyber bfq cfq anticipatory fios rws piq_r piq_w piq piq+ pass weave".split()
 
 HOLDS, DIRECTION, FAILS = "holds", "holds in direction", "does not hold"
 
@@ -450,72 +447,7 @@ def measure_causes(planewise):
     table(("processor us", "turn us", "area", "% reads", "requests in flight", "batch", *FIVE, "PASS over the best"), rows)
 
 
-# ------------------------------------------------------------------------------------------------ weave
-
-
-def measure_weave(planewise):
-    families = (("piq", PIQ_VOLUMES, ["--device", "piq-128g", "--condition", "primed"], 100_000),
-                ("gc", GC_VOLUMES, ["--device", "gc-128g", "--condition", "aged"], 300_000))
-    queues, directions = ("blocking", "ncq:32"), ("read", "write")
-    over_noop = {}
-    for family, volumes, device, requests in families:
-        for volume in volumes:
-            latency = {}
-            for run in planewise.runs("compare", "--trace", f"{family}-{volume}", *device, "--requests", str(requests), "--warmup", str(requests // 2),
-                                      "--schedulers", ",".join(ALL), "--command-queue", ",".join(queues)):
-                for direction in directions:
-                    key = (run["labels"]["command_queue"], direction, run["labels"]["scheduler"])
-                    latency[key] = run["metrics"][direction]["latency_ns"]["mean"]
-            for key, value in latency.items():
-                base = latency[(*key[:2], "noop")]
-                if base > 0:
-                    for group in (family, "all"):
-                        over_noop.setdefault((group, *key), []).append(value / base)
-    ratios = {key: mean(values) for key, values in over_noop.items()}
-    verdicts = []
-    for family in ("piq", "gc", "all"):
-        count = max(len(over_noop[family, queue, direction, "noop"]) for queue in queues for direction in directions)
-        print(f"\nMean latency over noop, mean of {count} volumes ({family}).")
-        columns = [(queue, direction) for queue in queues for direction in directions]
-        rows = [(name, *(f"{ratios[family, queue, direction, name]:.3f}" for queue, direction in columns)) for name in ALL]
-        table(("scheduler", *(f"{queue}, {direction}s" for queue, direction in columns)), rows)
-        for queue in queues:
-            cells, bests = [], []
-            for direction in directions:
-                value = {name: ratios[family, queue, direction, name] for name in ALL}
-                best = min((name for name in ALL if name != "weave"), key=value.get)
-                cells += [f"{value['weave']:.3f}", f"{best} {value[best]:.3f}"]
-                bests.append(value["weave"] / value[best])
-            verdicts.append((family, queue, *cells, whether(bests[0] < 1), whether(bests[1] <= 1.02)))
-    print("\nWeave: best on reads, and at most 2 % behind the best on writes.")
-    table(("volumes", "queue", "reads", "best other", "writes", "best other", "reads: best", "writes: within 2 %"), verdicts)
-
-
-def measure_rules(planewise):
-    """What each of weave's rules is for: one changed at a time."""
-    tunables = (None, "unit_depth=1", "unit_depth=64", "reads_out_max=65535", "write_hold_ns=1000000000000", "write_wait_max_ns=1000000", "look_ahead=1")
-    families = (("piq", PIQ_VOLUMES, ["--device", "piq-128g", "--condition", "primed"], 100_000, tunables),
-                ("gc", GC_VOLUMES, ["--device", "gc-128g", "--condition", "aged"], 300_000, (None, "write_hold_ns=1000000000000")))
-    for family, volumes, device, requests, changed in families:
-        rows = []
-        for tunable in changed:
-            ratios = {}
-            for volume in volumes:
-                options = ["--tunable", f"weave.{tunable}"] if tunable else []
-                runs = planewise.runs("compare", "--trace", f"{family}-{volume}", *device, "--requests", str(requests), "--warmup", str(requests // 2),
-                                      "--schedulers", "noop,weave", "--command-queue", "blocking,ncq:32", *options)
-                found = {(run["labels"]["command_queue"], run["labels"]["scheduler"]): run["metrics"] for run in runs}
-                for queue in ("blocking", "ncq:32"):
-                    for direction in ("read", "write"):
-                        weave, noop = (found[queue, name][direction]["latency_ns"]["mean"] for name in ("weave", "noop"))
-                        if noop > 0:
-                            ratios.setdefault((queue, direction), []).append(weave / noop)
-            rows.append((f"`{tunable}`" if tunable else "as it is", *(f"{mean(values):.3f}" for values in ratios.values())))
-        print(f"\nWeave's rules, mean latency over noop, mean of {len(volumes)} volumes ({family}).")
-        table(("rule", "blocking, reads", "blocking, writes", "ncq:32, reads", "ncq:32, writes"), rows)
-
-
-PARTS = {"claims": measure_claims, "erases": measure_erases, "causes": measure_causes, "weave": measure_weave, "rules": measure_rules}
+PARTS = {"claims": measure_claims, "erases": measure_erases, "causes": measure_causes}
 
 
 def main():
