@@ -70,10 +70,10 @@ impl Evidence {
         Direction::ALL.iter().any(|&direction| self.queues_by_unit(direction))
     }
 
-    /// Whether requests of a direction behind others take a quarter longer than those alone.
+    /// Whether requests of a direction behind others take half as long again as those alone.
     fn queues_by_unit(&self, direction: Direction) -> bool {
         let [alone, behind] = self.by_load[direction.index()];
-        alone.is_known() && behind.is_known() && 4 * behind.value > 5 * alone.value
+        alone.is_known() && behind.is_known() && 2 * behind.value > 3 * alone.value
     }
 
     /// Whether the device finishes all of one direction before it begins with the other.

@@ -133,7 +133,8 @@ impl Order {
     /// Whether a request goes before others of its load.
     #[inline]
     fn prefers(&self, request: &Request) -> bool {
-        self.first.is_none_or(|first| first == request.direction && u64::from(request.sectors) <= self.longest)
+        self.first
+            .is_none_or(|first| first == request.direction && u64::from(request.sectors) <= self.longest)
     }
 }
 
@@ -157,7 +158,8 @@ impl Weave {
                 writes_stay: host.writes_stay,
                 passes_max: slots * values.number("passes_per_slot"),
                 read_sectors_max: values.number("reads_first_per_slot") / SECTOR_BYTES,
-                reads_first_sectors: slots.saturating_mul(values.number("reads_first_per_slot")) / SECTOR_BYTES,
+                reads_first_sectors: slots.saturating_mul(values.number("reads_first_per_slot"))
+                    / SECTOR_BYTES,
                 turn_requests: values.number("turn_requests"),
                 turn_sectors: values.number("turn_bytes") / SECTOR_BYTES,
                 look_ahead: values.number("look_ahead") as u32,
