@@ -85,13 +85,17 @@ fn the_request_whose_units_have_the_least_to_do_goes_first() {
     assert_eq!(issued[4..], [2 * READ, READ]);
 }
 
+/// More passes than these streams are long.
+const LONG: (&str, u64) = ("passes_per_slot", 10_000);
+
 #[test]
 fn on_ties_a_read_goes_first_until_enough_has_passed() {
     // Everything is for unit 0, one at a time: a write waits with five reads behind it, 4 KiB each.
     let mut requests = vec![read(0, 0), write(1, 4)];
     requests.extend((0..5).map(|n| read(2 + n, 8 + 4 * n)));
     let write_after = |bytes| {
-        let config = RunConfig { queue_length: 8, ..four_units("ncq:1", &[("reads_first_per_slot", bytes)]) };
+        let config =
+            RunConfig { queue_length: 8, ..four_units("ncq:1", &[("reads_first_per_slot", bytes), LONG]) };
         issued(&config, &requests)[1] / READ
     };
     assert_eq!(write_after(64 << 10), 6);
@@ -99,7 +103,8 @@ fn on_ties_a_read_goes_first_until_enough_has_passed() {
     // A queue of four slots, 4 KiB for each, and reads without end: after four of a page it is the write's turn.
     let mut requests = vec![read(0, 0), write(1, 4)];
     requests.extend((0..40).map(|n| read(2 + n, 8 + 4 * n)));
-    let config = RunConfig { queue_length: 4, ..four_units("ncq:1", &[("reads_first_per_slot", 4 << 10)]) };
+    let config =
+        RunConfig { queue_length: 4, ..four_units("ncq:1", &[("reads_first_per_slot", 4 << 10), LONG]) };
     assert_eq!(issued(&config, &requests)[1] / READ, 5);
 }
 

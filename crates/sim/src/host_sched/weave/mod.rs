@@ -27,7 +27,7 @@ pub(super) const ENTRY: Entry = Entry {
         Tunable {
             name: "passes_per_slot",
             unit: "requests",
-            summary: "later requests that may be issued before one at most, for each slot of the I/O queue; fewer bounds waits closer, more gives more to choose from, 0 is arrival order",
+            summary: "later requests that may be issued before one at most, for each slot of the I/O queue (below 64 slots fewer, as their square); fewer bounds waits closer, more gives more to choose from, 0 is arrival order",
             kind: TunableKind::Number { default: 8, min: 0, max: 65_536 },
         },
         Tunable {
@@ -58,6 +58,9 @@ pub(super) const ENTRY: Entry = Entry {
     uses_units: true,
     build: |host, values| Ok(Box::new(Weave::new(host, values))),
 };
+
+/// Slots from which on a queue allows as many passes for each of them as it is told to.
+const FULL_QUEUE: u64 = 64;
 
 struct Weave {
     loads: Loads,
@@ -156,7 +159,8 @@ impl Weave {
             turn_sectors: 0,
             settings: Settings {
                 writes_stay: host.writes_stay,
-                passes_max: slots * values.number("passes_per_slot"),
+                // A short queue does few at a time: each pass costs the one that is passed more.
+                passes_max: values.number("passes_per_slot") * slots.min(slots * slots / FULL_QUEUE),
                 read_sectors_max: values.number("reads_first_per_slot") / SECTOR_BYTES,
                 reads_first_sectors: slots.saturating_mul(values.number("reads_first_per_slot"))
                     / SECTOR_BYTES,
