@@ -160,7 +160,7 @@ impl Weave {
             settings: Settings {
                 writes_stay: host.writes_stay,
                 // A short queue does few at a time: each pass costs the one that is passed more.
-                passes_max: values.number("passes_per_slot") * slots.min(slots * slots / FULL_QUEUE),
+                passes_max: values.number("passes_per_slot") * slots * slots.min(FULL_QUEUE) / FULL_QUEUE,
                 read_sectors_max: values.number("reads_first_per_slot") / SECTOR_BYTES,
                 reads_first_sectors: slots.saturating_mul(values.number("reads_first_per_slot"))
                     / SECTOR_BYTES,
