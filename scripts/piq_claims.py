@@ -19,7 +19,7 @@ VOLUMES = "hm_0 hm_1 prn_0 prn_1 proj_1 proj_3 proj_4 prxy_0 rsrch_0 src1_2 src2
 def runs(options, volume, *arguments):
     """Runs of one invocation, as `results.json` has them."""
     with tempfile.TemporaryDirectory() as out:
-        command = [options.planewise, "compare", "--trace", f"piq-{volume}", "--json", "--quiet", "--out", f"{out}/run"]
+        command = [options.planewise, "compare", "--trace", f"piq-{volume}", "--device", "piq-128g", "--json", "--quiet", "--out", f"{out}/run"]
         command += ["--requests", str(options.requests), "--warmup", str(options.requests // 2)]
         # The papers' simulator starts empty and puts what a trace reads before it writes where static allocation would.
         command += ["--condition", "primed", *arguments]
