@@ -289,7 +289,11 @@ impl Source {
              (formats {} can), or another pace: recorded, closed:N, asap",
             self.place_name(),
             stream.format(),
-            if seen < COMPLETION_LOOK_AHEAD { String::new() } else { format!(" (looked at the first {seen})") },
+            if seen < COMPLETION_LOOK_AHEAD {
+                String::new()
+            } else {
+                format!(" (looked at the first {seen})")
+            },
             names.collect::<Vec<_>>().join(", ")
         )))
     }

@@ -328,13 +328,21 @@ fn readme_shows_what_the_program_prints() {
     let mut blocks = 0;
     for block in readme.split(README_MARK).skip(1) {
         let (command, rest) = block.split_once(" -->\n").expect("a mark ends its line");
-        let shown: Vec<&str> =
-            rest.lines().skip(1).take_while(|line| line.is_empty() || line.starts_with("    ")).map(str::trim).collect();
+        let shown: Vec<&str> = rest
+            .lines()
+            .skip(1)
+            .take_while(|line| line.is_empty() || line.starts_with("    "))
+            .map(str::trim)
+            .collect();
         let printed = place.ok(&format!("{command} --quiet"));
         let printed = printed.out.split("\nReport: ").next().unwrap_or_default();
         let printed: Vec<&str> = printed.lines().map(str::trim).collect();
         let trimmed = |lines: &[&str]| lines.join("\n").trim().to_owned();
-        assert_eq!(trimmed(&shown), trimmed(&printed), "README differs from {command}; scripts/readme_tables.py makes it again");
+        assert_eq!(
+            trimmed(&shown),
+            trimmed(&printed),
+            "README differs from {command}; scripts/readme_tables.py makes it again"
+        );
         blocks += 1;
     }
     assert!(blocks >= 2, "{blocks} blocks");

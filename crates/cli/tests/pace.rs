@@ -33,7 +33,14 @@ fn runs(place: &Place, command: &str) -> Vec<RunResult> {
 fn an_overloaded_run_is_marked_everywhere_and_stable_at_the_rate_that_is_told() {
     let place = place();
     let said = place.ok("compare --trace fast.csv --device small.toml --schedulers noop,piq --out a");
-    for words in ["noop!", "piq!", "overloaded (!)", "the work that fits", "What to do: --scale-time", "--pace dependent"] {
+    for words in [
+        "noop!",
+        "piq!",
+        "overloaded (!)",
+        "the work that fits",
+        "What to do: --scale-time",
+        "--pace dependent",
+    ] {
         assert!(said.out.contains(words), "no {words}: {}", said.out);
     }
     let page = std::fs::read_to_string(place.path().join("a/report.html")).unwrap();
@@ -45,7 +52,10 @@ fn an_overloaded_run_is_marked_everywhere_and_stable_at_the_rate_that_is_told() 
     let scale = overload.stable_scale_time;
     let stable = runs(&place, &format!("run --trace fast.csv --device small.toml --scale-time {scale}"));
     assert_eq!(stable[0].overload, None, "{overload:?}");
-    for calm in ["compare --trace slow.csv --device small.toml --out c", "run --trace slow.csv --device small.toml --out d"] {
+    for calm in [
+        "compare --trace slow.csv --device small.toml --out c",
+        "run --trace slow.csv --device small.toml --out d",
+    ] {
         let said = place.ok(calm);
         assert!(!said.out.contains("overload") && !said.out.contains("noop!"), "{}", said.out);
     }
@@ -78,7 +88,10 @@ fn every_pace_is_in_labels_options_config_and_report() {
     let paces: Vec<&str> = all.runs.iter().map(|run| run.labels.pace.as_str()).collect();
     assert_eq!(paces, ["recorded", "dependent", "closed:4", "asap"]);
     assert_eq!(all.setup.options["pace"], "recorded,dependent,closed:4,asap");
-    assert!(read("config.toml").contains("dependent") && read("report.html").contains("--pace recorded,dependent"));
+    assert!(
+        read("config.toml").contains("dependent")
+            && read("report.html").contains("--pace recorded,dependent")
+    );
     // Thirty were under way where they were recorded; one at a time takes as long as each takes.
     let dependent = all.runs[1].dependent.unwrap();
     assert_eq!((dependent.recorded_depth_max, dependent.without_completion), (30, 0));
@@ -94,7 +107,8 @@ fn every_pace_is_in_labels_options_config_and_report() {
 fn gaps_scale_and_dependencies_stay() {
     let place = place();
     let of = |scale: &str| {
-        let command = format!("run --trace timed.csv --device small.toml --pace dependent --scale-time {scale}");
+        let command =
+            format!("run --trace timed.csv --device small.toml --pace dependent --scale-time {scale}");
         runs(&place, &command).remove(0).dependent.unwrap()
     };
     let (one, ten) = (of("1"), of("0.1"));
@@ -114,7 +128,11 @@ fn a_pace_that_the_trace_or_the_command_does_not_have_is_refused_by_name() {
         place.fails(2, &format!("run --pace {wrong}"), &words);
         place.fails(2, &format!("replay fast.csv sim:small.toml --pace {wrong}"), &words);
     }
-    place.fails(2, "run --pace closed:4 --scale-time 2", &["--scale-time", "closed:4", "recorded or dependent"]);
+    place.fails(
+        2,
+        "run --pace closed:4 --scale-time 2",
+        &["--scale-time", "closed:4", "recorded or dependent"],
+    );
     place.fails(2, "replay fast.csv sim:small.toml --pace asap --scale-time 2", &["--scale-time", "asap"]);
     place.fails(2, "run --pace recorded,asap", &["--pace", "one value"]);
     place.fails(2, "compare --pace asap,asap", &["--pace", "second time"]);
@@ -150,7 +168,10 @@ fn captured_traces_keep_their_concurrency_on_any_drive() {
             println!("{name} {device}: {kept:?}");
             let unknown = kept.without_completion;
             assert!(unknown * 20 < run.metrics.requests.completed, "{name}: {kept:?}");
-            assert!(kept.replayed_depth_max <= kept.recorded_depth_max + unknown, "{name} {device}: {kept:?}");
+            assert!(
+                kept.replayed_depth_max <= kept.recorded_depth_max + unknown,
+                "{name} {device}: {kept:?}"
+            );
             assert!(run.overload.is_none());
         }
     }

@@ -160,8 +160,12 @@ fn a_replay_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
 /// At other paces, too, what arrives when is the same, and so is everything that follows.
 #[test]
 fn every_pace_is_the_same_on_a_simulated_target_as_in_the_simulator() {
-    for (scheduler, depth, queue) in [("noop", 32, 64), ("noop", 2, 4), ("mq-deadline", 8, 64), ("bfq", 16, 64)] {
-        for pace in [Pace::Recorded, Pace::Dependent, Pace::Closed(1), Pace::Closed(9), Pace::Closed(200), Pace::Asap] {
+    for (scheduler, depth, queue) in
+        [("noop", 32, 64), ("noop", 2, 4), ("mq-deadline", 8, 64), ("bfq", 16, 64)]
+    {
+        for pace in
+            [Pace::Recorded, Pace::Dependent, Pace::Closed(1), Pace::Closed(9), Pace::Closed(200), Pace::Asap]
+        {
             let what = format!("{scheduler}, depth {depth}, queue {queue}, {pace}");
             let (config, mut target, host) = both("piq-128g", scheduler, depth, queue);
             let config = RunConfig { pace, scale_time: 1.5, ..config };
@@ -196,8 +200,15 @@ fn every_pace_is_the_same_on_a_simulated_target_as_in_the_simulator() {
             assert_eq!(kept.0.len(), 3000, "{what}");
             assert!(kept.0 == outcome.observer.0, "{what}: completions differ");
             let result = outcome.result;
-            assert_eq!((expected.overload, expected.dependent), (result.overload, result.dependent), "{what}");
-            assert_eq!((result.labels.pace.as_str(), expected.labels.pace), (pace.to_string().as_str(), pace.to_string()));
+            assert_eq!(
+                (expected.overload, expected.dependent),
+                (result.overload, result.dependent),
+                "{what}"
+            );
+            assert_eq!(
+                (result.labels.pace.as_str(), expected.labels.pace),
+                (pace.to_string().as_str(), pace.to_string())
+            );
             assert_eq!(result.dependent.is_some(), pace == Pace::Dependent, "{what}");
         }
     }

@@ -101,10 +101,14 @@ mod tests {
             assert!(words.contains(&"noop!") || text.contains("noop !"), "{text}");
             assert!(!words.contains(&"piq!") && !text.contains("piq !"), "{text}");
             let flat = words.join(" ");
-            for said in ["1.37 times the work", "--scale-time 1.5", "--pace dependent", "4,300 requests wait"] {
+            for said in ["1.37 times the work", "--scale-time 1.5", "--pace dependent", "4,300 requests wait"]
+            {
                 assert!(flat.contains(said), "no {said}: {text}");
             }
-            assert!(width.is_none_or(|width| text.lines().all(|line| line.chars().count() <= width)), "{text}");
+            assert!(
+                width.is_none_or(|width| text.lines().all(|line| line.chars().count() <= width)),
+                "{text}"
+            );
         }
         let page = html(&results);
         for said in ["1.37 times the work", "--scale-time 1.5", "class=\"overloaded\""] {

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{device, pages, run};
-use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_model::rng::generator;
+use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_sim::drivers::pace::Pace;
 use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, replay};
 use planewise_sim::host::{Merging, Slot};
@@ -47,14 +47,19 @@ fn a_record_of_a_device_replayed_on_it_at_the_dependent_pace_is_the_same_run() {
         {
             for seed in 0..5 {
                 let what = format!("{scheduler}, {merging}, queue {queue}, {command_queue}, seed {seed}");
-                let mut config = RunConfig { scheduler: scheduler.into(), merging, ..RunConfig::new(device(2, 2, 1, 1)) };
+                let mut config =
+                    RunConfig { scheduler: scheduler.into(), merging, ..RunConfig::new(device(2, 2, 1, 1)) };
                 config.queue_length = queue;
                 config.profile.interface.command_queue = command_queue.into();
                 let mut random = generator(seed, "requests");
                 let mut now = 0;
                 let requests: Vec<Request> = (0..1500)
                     .map(|n| {
-                        now += if random.random_range(0..8) == 0 { random.random_range(0..4_000_000) } else { 0 };
+                        now += if random.random_range(0..8) == 0 {
+                            random.random_range(0..4_000_000)
+                        } else {
+                            0
+                        };
                         let place = if n % 3 == 0 { n } else { random.random_range(0..2000) };
                         Request::new(Ns(now), Lsn(place * 8), 8, Direction::ALL[random.random_range(0..2)])
                     })
@@ -66,7 +71,9 @@ fn a_record_of_a_device_replayed_on_it_at_the_dependent_pace_is_the_same_run() {
                 }
                 let config = RunConfig { pace: Pace::Dependent, ..config };
                 let times = |all: &[Completion]| {
-                    all.iter().map(|one| (one.sequence, one.request.arrival, one.completed)).collect::<Vec<_>>()
+                    all.iter()
+                        .map(|one| (one.sequence, one.request.arrival, one.completed))
+                        .collect::<Vec<_>>()
                 };
                 assert!(times(&recorded) == times(&completions(&config, &record, 100)), "{what}");
             }
@@ -93,11 +100,19 @@ fn completions(config: &RunConfig, requests: &[Request], warm_up: u64) -> Vec<Co
 #[test]
 fn other_paces_end_with_full_queues_merging_and_a_power_cut() {
     let requests: Vec<Request> = (0..400u64)
-        .map(|n| Request { response: (n % 5 > 0).then_some(Ns(50_000)), ..Request::new(Ns(n * 1000), Lsn(n * 8), 8, Direction::Write) })
+        .map(|n| Request {
+            response: (n % 5 > 0).then_some(Ns(50_000)),
+            ..Request::new(Ns(n * 1000), Lsn(n * 8), 8, Direction::Write)
+        })
         .collect();
     for pace in [Pace::Dependent, Pace::Closed(1), Pace::Closed(700), Pace::Asap] {
         for queue in [1, 3, 64] {
-            let mut config = RunConfig { pace, queue_length: queue, merging: Merging::Full, ..RunConfig::new(device(1, 2, 1, 1)) };
+            let mut config = RunConfig {
+                pace,
+                queue_length: queue,
+                merging: Merging::Full,
+                ..RunConfig::new(device(1, 2, 1, 1))
+            };
             config.profile.interface.command_queue = "ncq:1".into();
             assert_eq!(completions(&config, &requests, 10).len(), 400, "{pace}, {queue}");
             for cut in [PowerCut::At(Ns(1_500_000)), PowerCut::After(30)] {
@@ -111,7 +126,10 @@ fn other_paces_end_with_full_queues_merging_and_a_power_cut() {
                 };
                 let (result, ()) = replay(&config, &mut requests.iter().copied(), (), &mut options).unwrap();
                 let found = result.metrics.gc.power_loss.unwrap();
-                assert!(found.lost_pages == 0 && result.metrics.requests.completed < 400, "{pace}, {queue}: {found:?}");
+                assert!(
+                    found.lost_pages == 0 && result.metrics.requests.completed < 400,
+                    "{pace}, {queue}: {found:?}"
+                );
             }
         }
     }

@@ -63,7 +63,9 @@ fn overloaded(arrivals: &[u64], what: &str) -> Overload {
 
 #[test]
 fn a_steady_trace_is_overloaded_above_the_rate_of_the_device_and_not_below() {
-    for (gap, is_overloaded) in [(2.0, false), (1.1, false), (1.0, false), (0.98, true), (0.5, true), (0.01, true)] {
+    for (gap, is_overloaded) in
+        [(2.0, false), (1.1, false), (1.0, false), (0.98, true), (0.5, true), (0.01, true)]
+    {
         let arrivals: Vec<u64> = steady(0, 20_000, gap).collect();
         if !is_overloaded {
             assert_eq!(verdict(&arrivals), None, "gap {gap}");

@@ -80,7 +80,8 @@ pub fn evaluate(
 fn overloaded(name: &str, set: &RecordSet) -> Vec<String> {
     let marked = set.records().iter().filter_map(|record| {
         let scale = record.number("overload.stable_scale_time")?;
-        let labels: Vec<&str> = record.labels().iter().map(String::as_str).filter(|label| !label.is_empty()).collect();
+        let labels: Vec<&str> =
+            record.labels().iter().map(String::as_str).filter(|label| !label.is_empty()).collect();
         Some(format!("{name} ({}): stable at --scale-time {scale}", labels.join(", ")))
     });
     marked.collect()

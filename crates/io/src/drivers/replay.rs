@@ -13,8 +13,8 @@ use planewise_sim::drivers::pace::Pacer;
 use planewise_sim::drivers::replay::RequestSource;
 use planewise_sim::host_sched::Counters;
 use planewise_sim::observers::backlog::Backlog;
-use planewise_sim::observers::{Completion, Observer};
 use planewise_sim::observers::metrics::{MetricsObserver, Times};
+use planewise_sim::observers::{Completion, Observer};
 use planewise_sim::results::{Replay, Status};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -93,7 +93,8 @@ pub fn run<O: Observer>(
         target.failure = failure.as_ref().map(DriverError::to_string);
     }
     result.labels.pace = options.pace.to_string();
-    result.overload = run.front.observer().1.0.as_ref().and_then(|backlog| backlog.overload(options.scale_time));
+    result.overload =
+        run.front.observer().1.0.as_ref().and_then(|backlog| backlog.overload(options.scale_time));
     result.dependent = run.pacer.as_mut().and_then(Pacer::dependent);
     let lateness = run.lateness.distribution();
     result.replay = Some(Replay {

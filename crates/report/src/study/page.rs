@@ -319,7 +319,10 @@ mod tests {
         assert!(!page(&outcome).contains("overloaded"));
         outcome.overloaded = vec!["piq (noop, hm_0): stable at --scale-time 1.4".to_owned()];
         let text = page(&outcome);
-        assert!(text.contains("runs are overloaded") && text.contains("stable at --scale-time 1.4"), "{text}");
+        assert!(
+            text.contains("runs are overloaded") && text.contains("stable at --scale-time 1.4"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -139,7 +139,8 @@ impl Pacer {
         let Dependencies { scale, depth, first_recorded, last_recorded, first_here, .. } = &*dependencies;
         Some(Dependent {
             without_completion: dependencies.without_completion,
-            recorded_ns: ((*last_recorded - first_recorded.unwrap_or_default()).0 as f64 * scale).round() as u64,
+            recorded_ns: ((*last_recorded - first_recorded.unwrap_or_default()).0 as f64 * scale).round()
+                as u64,
             replayed_ns: (self.last - *first_here).0,
             recorded_depth: mean(dependencies.recorded_depth),
             recorded_depth_max: dependencies.recorded_depth_max,

@@ -135,7 +135,8 @@ impl Backlog {
     /// By how much slower the same requests must come, at least, for the verdict to be another: found by halving.
     fn stable_factor(&self) -> f64 {
         // Bursts shorter than a part flow out of sight: so many times longer did requests wait outside than the fluid says.
-        let out_of_sight = (self.outside.0 as f64 / (self.slower(1.0, 1.0).outside.0 as f64).max(1.0)).max(1.0);
+        let out_of_sight =
+            (self.outside.0 as f64 / (self.slower(1.0, 1.0).outside.0 as f64).max(1.0)).max(1.0);
         let (mut low, mut high) = (1.0, 2.0);
         while self.slower(high, out_of_sight).found().is_some() && high < 1e9 {
             (low, high) = (high, high * 2.0);
@@ -164,8 +165,10 @@ impl Backlog {
                 waited: backlog as u128,
                 completed: 1,
             });
-            let (end, spare_at_end) =
-                self.parts.get(index + 1).map_or((self.last_arrival, self.spare), |next| (next.arrival, next.spare));
+            let (end, spare_at_end) = self
+                .parts
+                .get(index + 1)
+                .map_or((self.last_arrival, self.spare), |next| (next.arrival, next.spare));
             let recorded = (end - part.arrival).0 as f64;
             let idle = (spare_at_end - part.spare).0 as f64;
             let work = (recorded - idle + self.wait_around(index + 1, 1) - wait).max(0.0);
@@ -175,7 +178,12 @@ impl Backlog {
             (backlog, spare, outside) = (left.max(0.0), spare + time - backlogged, outside + backlogged);
             now += time;
         }
-        slower.parts.push(Part { arrival: Ns(now as u64), spare: Ns(spare as u64), waited: backlog as u128, completed: 1 });
+        slower.parts.push(Part {
+            arrival: Ns(now as u64),
+            spare: Ns(spare as u64),
+            waited: backlog as u128,
+            completed: 1,
+        });
         (slower.last_arrival, slower.spare) = (Ns(now as u64), Ns(spare as u64));
         slower.outside = Ns(((outside + backlog) * out_of_sight) as u64);
         // Whatever its number: there were enough of them.
@@ -280,4 +288,3 @@ impl Observer for Backlog {
         part.completed += 1;
     }
 }
-

@@ -18,6 +18,7 @@ pub fn execute() -> Result<(), Failure> {
         text += &format!("{:<width$}  {use_:<11}  {}{unit}{done}\n", format.name, format.description);
     }
     text += "\nFormats with completions can say when requests completed: what --pace dependent goes by.\n";
-    text += "Plain, gzip and zstd files are told apart by their content, and so are formats where it decides.\n";
+    text +=
+        "Plain, gzip and zstd files are told apart by their content, and so are formats where it decides.\n";
     output::print(&text)
 }

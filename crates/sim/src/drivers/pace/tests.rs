@@ -75,7 +75,9 @@ fn names_read_back_and_others_are_refused_with_what_is_allowed() {
     for pace in [Pace::Recorded, Pace::Dependent, Pace::Closed(1), Pace::Closed(65_536), Pace::Asap] {
         assert_eq!(pace.to_string().parse::<Pace>().unwrap(), pace);
     }
-    for wrong in ["", "Recorded", "closed", "closed:", "closed:0", "closed:65537", "closed:-1", "closed:8x", "open"] {
+    for wrong in
+        ["", "Recorded", "closed", "closed:", "closed:0", "closed:65537", "closed:-1", "closed:8x", "open"]
+    {
         let error = wrong.parse::<Pace>().unwrap_err().to_string();
         assert!(error.contains("closed:N") && error.contains("dependent"), "{wrong}: {error}");
     }
@@ -142,7 +144,8 @@ fn on_any_device_nothing_leaves_before_what_had_completed_and_never_more_is_unde
         let clients = 1 + seed as usize % 17;
         let requests = recorded_system(seed, clients, 300);
         let mut random = generator(seed, "latencies");
-        let slow: Vec<u64> = (0..300).map(|_| random.random_range(1..[50, 400, 5000][seed as usize % 3]) * US).collect();
+        let slow: Vec<u64> =
+            (0..300).map(|_| random.random_range(1..[50, 400, 5000][seed as usize % 3]) * US).collect();
         let (times, kept) = dependent(&requests, 1.0, |n| slow[n]);
         for (n, request) in requests.iter().enumerate() {
             let what = format!("seed {seed}, request {n}");
@@ -157,7 +160,9 @@ fn on_any_device_nothing_leaves_before_what_had_completed_and_never_more_is_unde
             let recorded = n - before.len();
             assert!(here <= recorded, "{what}: {here} under way, {recorded} recorded");
         }
-        assert!(kept.replayed_depth_max <= kept.recorded_depth_max && kept.recorded_depth_max <= clients as u64);
+        assert!(
+            kept.replayed_depth_max <= kept.recorded_depth_max && kept.recorded_depth_max <= clients as u64
+        );
     }
 }
 
