@@ -218,7 +218,7 @@ fn the_timeline_is_json_and_the_request_log_is_parquet() {
     let log = parquet::file::reader::SerializedFileReader::new(log).unwrap();
     let metadata = parquet::file::reader::FileReader::metadata(&log);
     assert_eq!(metadata.file_metadata().num_rows(), 300);
-    assert_eq!(metadata.file_metadata().schema_descr().num_columns(), 14);
+    assert_eq!(metadata.file_metadata().schema_descr().num_columns(), 15);
     assert!(!results(&place.path().join("x/results.json")).runs[0].invariants.is_empty());
 }
 

@@ -53,7 +53,7 @@ fn an_overloaded_run_is_marked_everywhere_and_stable_at_the_rate_that_is_told() 
     let stable = runs(&place, &format!("run --trace fast.csv --device small.toml --scale-time {scale}"));
     assert_eq!(stable[0].overload, None, "{overload:?}");
     for calm in [
-        "compare --trace slow.csv --device small.toml --out c",
+        "compare --trace slow.csv --device small.toml --schedulers noop,piq --out c",
         "run --trace slow.csv --device small.toml --out d",
     ] {
         let said = place.ok(calm);
