@@ -368,10 +368,14 @@ fn alone(config: &RunConfig, direction: Direction, bytes: u64) -> u64 {
 }
 
 #[test]
-fn fios_is_calibrated_on_the_first_device() {
+fn fios_flashfq_and_k2_are_calibrated_on_the_first_device() {
+    ["fios", "flashfq", "k2"].into_iter().for_each(is_calibrated_on_the_first_device);
+}
+
+fn is_calibrated_on_the_first_device(scheduler: &str) {
     let mut config = RunConfig::new(Profile::embedded("piq-128g").unwrap());
     config.profile.interface.command_queue = "ncq:1".into();
-    let entry = SCHEDULERS.iter().find(|entry| entry.name == "fios").unwrap();
+    let entry = SCHEDULERS.iter().find(|entry| entry.name == scheduler).unwrap();
     let default = |name: &str| {
         let tunable = entry.tunables.iter().find(|tunable| tunable.name == name).unwrap();
         match tunable.kind {
@@ -474,9 +478,10 @@ fn fair_schedulers_share_between_an_aggressive_and_a_modest_process() {
     let budgets = [("low_latency", 0)];
     let strict = [("low_latency", 0), ("strict_guarantees", 1)];
     type Case<'a> = (&'a str, &'a [(&'a str, u64)], &'a [&'a str]);
-    let cases: [Case<'_>; 4] = [
+    let cases: [Case<'_>; 5] = [
         ("cfq", &[], &both),
         ("fios", &[], &both),
+        ("flashfq", &[], &both),
         ("bfq", &budgets, &["ncq:1"]),
         // What a queueing device holds it serves as it likes, and BFQ does not wait on one that does not rotate.
         ("bfq", &strict, &["ncq:32"]),
@@ -488,7 +493,7 @@ fn fair_schedulers_share_between_an_aggressive_and_a_modest_process() {
                 assert!(jain(shares) > 0.9, "{scheduler} {interface} {pattern}: {shares:?}");
             }
         }
-        for scheduler in ["noop", "deadline", "mq-deadline", "kyber", "anticipatory"] {
+        for scheduler in ["noop", "deadline", "mq-deadline", "kyber", "anticipatory", "k2"] {
             // Eight to one, as their depths: (8 + 1)^2 / (2 (64 + 1)) = 0.623.
             let shares = shares(scheduler, &[], "ncq:32", pattern);
             assert!((jain(shares) - 0.623).abs() < 0.02, "{scheduler} {pattern}: {shares:?}");

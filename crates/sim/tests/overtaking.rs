@@ -15,7 +15,7 @@ const MS: u64 = 1_000_000;
 fn chips(scheduler: &str, interface: &str, tunables: &[(&str, &str)]) -> RunConfig {
     let mut profile = Profile::embedded("piq-128g").unwrap();
     profile.interface.command_queue = interface.into();
-    profile.geometry.blocks_per_plane = 64;
+    profile.geometry.blocks_per_plane = 128;
     let mut config = RunConfig::new(profile);
     config.scheduler = scheduler.into();
     config.advanced = AdvancedUse::Off;

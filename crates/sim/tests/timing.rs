@@ -1,4 +1,4 @@
-//! Analytic laws of design section 5: the model equals the formula, to the nanosecond.
+//! Analytic laws of docs/device-model.md: the model equals the formula, to the nanosecond.
 
 mod common;
 
@@ -183,9 +183,9 @@ fn multi_plane_needs_the_same_page_offset() {
     // One write to plane 0 alone puts the planes out of step: the pairs after it can no longer share an operation.
     let mut config = config(1, 1, 1, 2);
     config.condition = Condition::Fresh;
-    let writes = pages(Direction::Write, [0, 0, 1, 2, 3]);
+    let writes = pages(Direction::Write, [0, 4, 1, 2, 3]);
     let alone = TRANSFER + PROGRAM;
-    // 0 | 0 | 1+2? page 2 is plane 0 at offset 2, plane 1 at offset 0: every write runs alone.
+    // 0 | 4 | 1+2? page 2 is plane 0 at offset 2, plane 1 at offset 0: every write runs alone.
     assert_eq!(makespan(&config, &writes), Ns(5 * alone));
     let paired = pages(Direction::Write, [0, 1, 2, 3]);
     assert_eq!(makespan(&config, &paired), Ns(2 * (2 * TRANSFER + PROGRAM)));

@@ -81,7 +81,7 @@ pub fn pages(direction: Direction, numbers: impl IntoIterator<Item = u64>) -> Ve
 
 /// Submits in order, each at its arrival or when the queue has room, checking every invariant; returns completions in order.
 pub fn run(config: &RunConfig, requests: &[Request]) -> Result<Vec<Completion>, SimError> {
-    let mut simulator = Simulator::new(config, Invariants::new())?;
+    let mut simulator = Simulator::new(config, Invariants::of(config.overlap))?;
     simulator.keep_completions();
     for request in requests {
         while !simulator.has_room(request)
@@ -122,7 +122,7 @@ impl Observer for Kept {
 
 /// Drives a workload to its end with invariants checked, and returns all completions in order.
 pub fn drive(config: &RunConfig, workload: &mut dyn Workload) -> Result<Vec<Completion>, SimError> {
-    let mut simulator = Simulator::new(config, (Invariants::new(), Kept::default()))?;
+    let mut simulator = Simulator::new(config, (Invariants::of(config.overlap), Kept::default()))?;
     let mut driver = Driver::new(workload);
     while driver.step(&mut simulator)? {}
     simulator.finish_requests()?;
