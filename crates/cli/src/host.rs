@@ -10,8 +10,17 @@ use planewise_sim::{Condition, RunConfig};
 use std::collections::BTreeMap;
 
 /// Options of the host: all others are of a device that is simulated.
-pub const OF_THE_HOST: [&str; 9] =
-    ["scheduler", "merging", "max-sectors-kb", "overlap", "command-queue", "queue", "request-pools", "units", "seed"];
+pub const OF_THE_HOST: [&str; 9] = [
+    "scheduler",
+    "merging",
+    "max-sectors-kb",
+    "overlap",
+    "command-queue",
+    "queue",
+    "request-pools",
+    "units",
+    "seed",
+];
 
 /// Carries the options of the host through the checks that runs of the simulator have; nothing of it is simulated.
 const STAND_IN: &str = "piq-128g";

@@ -53,8 +53,7 @@ impl<O: Observer> Simulator<O> {
     pub fn new(config: &RunConfig, mut observer: O) -> Result<Simulator<O>, SimError> {
         let parts = config.resolve()?;
         let slots = parts.stack.queue().length();
-        let device =
-            Device::new(&parts.profile, parts.advanced, config.condition, slots, config.seed)?;
+        let device = Device::new(&parts.profile, parts.advanced, config.condition, slots, config.seed)?;
         observer.start(device.geometry(), device.executors());
         if observer.wants_contents() {
             device.visit_contents(|lpn, ppn| observer.holds(lpn, ppn));
