@@ -10,14 +10,15 @@ use planewise_sim::{RunConfig, SimError, flash_sched, gc, host_sched, wear};
 use std::str::FromStr;
 
 /// Schedulers that `compare` runs when neither schedulers nor lists of device options are given.
-pub const SCHEDULERS_DEFAULT: [&str; 6] = ["noop", "rws", "piq_r", "piq_w", "piq", "piq+"];
+pub const SCHEDULERS_DEFAULT: [&str; 8] =
+    ["noop", "mq-deadline", "kyber", "bfq", "piq", "piq+", "pass", "weave"];
 
 /// What varies along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The host and its interface, the device staying the same.
     Host,
-    /// The device: a comparison of devices needs one scheduler, not six.
+    /// The device: a comparison of devices needs one scheduler, not all of them.
     Device,
     /// One value for all runs.
     Single,
@@ -41,7 +42,7 @@ pub struct Axis {
 }
 
 /// All of them; in a product of lists, the first varies fastest.
-pub static AXES: [Axis; 24] = [
+pub static AXES: &[Axis] = &[
     Axis {
         name: "scheduler",
         kind: Kind::Host,
@@ -321,6 +322,19 @@ pub static AXES: [Axis; 24] = [
         key: "",
         get: |config| config.advanced.to_string(),
         set: |config, text| put(&mut config.advanced, text.parse()),
+    },
+    Axis {
+        name: "pace",
+        kind: Kind::Host,
+        heading: "Trace",
+        value: "PACE",
+        help: "When requests leave: recorded (at their recorded times, whatever the device does), dependent (when what had completed \
+               before in the recording has completed, and the recorded gap after that: for traces that say when requests completed), \
+               closed:N (N at a time), asap (as the queue has room); the trace inside the program is run at the pace dependent by default",
+        default: "recorded",
+        key: "",
+        get: |config| config.pace.to_string(),
+        set: |config, text| put(&mut config.pace, text.parse()),
     },
     Axis {
         name: "seed",

@@ -5,12 +5,13 @@ use crate::axes::AXES;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use planewise_io::drivers::{HostOptions, Units};
+use planewise_sim::drivers::pace::Pace;
 use planewise_sim::host::CommandQueue;
 use planewise_sim::{Condition, RunConfig};
 use std::collections::BTreeMap;
 
 /// Options of the host: all others are of a device that is simulated.
-pub const OF_THE_HOST: [&str; 9] = [
+pub const OF_THE_HOST: [&str; 10] = [
     "scheduler",
     "merging",
     "max-sectors-kb",
@@ -19,6 +20,7 @@ pub const OF_THE_HOST: [&str; 9] = [
     "queue",
     "request-pools",
     "units",
+    "pace",
     "seed",
 ];
 
@@ -32,6 +34,8 @@ const QUEUE_MAX: u64 = 4096;
 pub struct Hosts {
     /// The stacks, and how many operations the target takes from each at a time.
     pub hosts: Vec<(HostOptions, u32)>,
+    /// When the requests of a trace leave, by run.
+    pub paces: Vec<Pace>,
     /// What to call each in errors.
     pub names: Vec<String>,
     /// Every option that decides about results, by its name on the command line.
@@ -83,7 +87,8 @@ pub fn hosts(
     if !depth_given {
         plan.options.insert("command-queue".to_owned(), format!("ncq:{room}"));
     }
-    Ok(Hosts { hosts, names: plan.names, options: plan.options })
+    let paces = plan.configs.iter().map(|config| config.pace).collect();
+    Ok(Hosts { hosts, paces, names: plan.names, options: plan.options })
 }
 
 /// Takes the one condition out of what is given.

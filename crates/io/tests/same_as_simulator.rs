@@ -110,6 +110,7 @@ fn replays_agree(device: &str, scheduler: &str, depth: u32, queue: u32, factor: 
     let (expected, kept) = simulated_replay::replay(&config, source, Kept::default(), &mut options).unwrap();
     let mut options = ReplayOptions {
         pace: Pace::Recorded,
+        scale_time: 1.0,
         warm_up,
         lateness_bound: LATENESS_BOUND_DEFAULT,
         stop: &stop,
@@ -152,6 +153,63 @@ fn a_replay_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
             // Faster than the device: the queue is full most of the time.
             let (late, longest) = replays_agree(device, scheduler, depth, queue, 1e-4);
             assert!(late > 1000 && longest > 0, "{device} {scheduler}: {late}");
+        }
+    }
+}
+
+/// At other paces, too, what arrives when is the same, and so is everything that follows.
+#[test]
+fn every_pace_is_the_same_on_a_simulated_target_as_in_the_simulator() {
+    for (scheduler, depth, queue) in
+        [("noop", 32, 64), ("noop", 2, 4), ("mq-deadline", 8, 64), ("bfq", 16, 64)]
+    {
+        for pace in
+            [Pace::Recorded, Pace::Dependent, Pace::Closed(1), Pace::Closed(9), Pace::Closed(200), Pace::Asap]
+        {
+            let what = format!("{scheduler}, depth {depth}, queue {queue}, {pace}");
+            let (config, mut target, host) = both("piq-128g", scheduler, depth, queue);
+            let config = RunConfig { pace, scale_time: 1.5, ..config };
+            let mut requests = trace("piq-usr_0", 3000, 1e-3, target.info().sectors());
+            for (number, request) in requests.iter_mut().enumerate() {
+                // Every tenth does not say when it completed.
+                request.response = (number % 10 != 3).then_some(Ns(20_000 + number as u64 * 7919 % 400_000));
+            }
+            let stop = AtomicBool::new(false);
+            let mut options = simulated_replay::ReplayOptions {
+                warm_up: 0,
+                stop: &stop,
+                progress: &mut |_| {},
+                trace: "test",
+                power_cut: None,
+            };
+            let source = &mut requests.iter().copied();
+            let (expected, kept) =
+                simulated_replay::replay(&config, source, Kept::default(), &mut options).unwrap();
+            let mut options = ReplayOptions {
+                pace,
+                scale_time: 1.5,
+                warm_up: 0,
+                lateness_bound: LATENESS_BOUND_DEFAULT,
+                stop: &stop,
+                progress: &mut |_| {},
+                name: "test",
+            };
+            let source = &mut requests.iter().copied();
+            let outcome = replay::run(&mut target, &host, source, Kept::default(), &mut options).unwrap();
+            assert!(outcome.failure.is_none(), "{what}");
+            assert_eq!(kept.0.len(), 3000, "{what}");
+            assert!(kept.0 == outcome.observer.0, "{what}: completions differ");
+            let result = outcome.result;
+            assert_eq!(
+                (expected.overload, expected.dependent),
+                (result.overload, result.dependent),
+                "{what}"
+            );
+            assert_eq!(
+                (result.labels.pace.as_str(), expected.labels.pace),
+                (pace.to_string().as_str(), pace.to_string())
+            );
+            assert_eq!(result.dependent.is_some(), pace == Pace::Dependent, "{what}");
         }
     }
 }

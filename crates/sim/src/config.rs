@@ -1,6 +1,7 @@
 //! A run's configuration: the device, its condition, the host stack. Everything named is looked up in [`RunConfig::resolve`].
 
 use crate::alloc::region;
+use crate::drivers::pace::Pace;
 use crate::error::SimError;
 use crate::ftl::Condition;
 use crate::host::{CommandQueue, HostStack, Merging, Overlap, RequestPools, StackConfig};
@@ -108,6 +109,11 @@ pub struct RunConfig {
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
     pub max_sectors_kb: u32,
+    /// When the requests of a trace leave; workloads have a pace of their own.
+    pub pace: Pace,
+    /// What recorded times are multiplied by: gaps at the dependent pace. At the recorded pace the requests come with such times, and
+    /// results only say so.
+    pub scale_time: f64,
     /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
     pub overlap: Overlap,
     /// Seed of all randomness.
@@ -129,6 +135,8 @@ impl RunConfig {
             request_pools: RequestPools::Auto,
             merging: Merging::None,
             max_sectors_kb: 512,
+            pace: Pace::Recorded,
+            scale_time: 1.0,
             overlap: Overlap::Keep,
             seed: planewise_model::rng::DEFAULT_SEED,
         }

@@ -169,13 +169,12 @@ pub struct Outside {
 impl Outside {
     /// In front of a queue.
     pub fn new(queue: &HostQueue) -> Outside {
-        Outside {
-            waiting: [VecDeque::new(), VecDeque::new()],
-            two: queue.has_two_pools(),
-            pushed: 0,
-            by_sector: BTreeMap::new(),
-            longest: 0,
-        }
+        Outside { two: queue.has_two_pools(), ..Outside::in_order() }
+    }
+
+    /// In front of any queue, for a replay that must submit in the order of its trace.
+    pub fn in_order() -> Outside {
+        Outside { waiting: Default::default(), two: false, pushed: 0, by_sector: BTreeMap::new(), longest: 0 }
     }
 
     /// How many wait.
