@@ -11,7 +11,7 @@ use planewise_sim::{Condition, RunConfig};
 use std::collections::BTreeMap;
 
 /// Options of the host: all others are of a device that is simulated.
-pub const OF_THE_HOST: [&str; 10] = [
+pub const OF_THE_HOST: [&str; 11] = [
     "scheduler",
     "merging",
     "max-sectors-kb",
@@ -19,6 +19,7 @@ pub const OF_THE_HOST: [&str; 10] = [
     "command-queue",
     "queue",
     "request-pools",
+    "queue-counts",
     "units",
     "pace",
     "seed",
@@ -124,6 +125,7 @@ fn host(config: &RunConfig, queue_length: u32) -> HostOptions {
         tunables: config.tunables.clone(),
         queue_length,
         request_pools: config.request_pools,
+        queue_counts: config.queue_counts,
         merging: config.merging,
         max_sectors_kb: config.max_sectors_kb,
         overlap: config.overlap,

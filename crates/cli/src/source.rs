@@ -2,6 +2,7 @@
 
 use crate::arguments::ReadArguments;
 use crate::failure::{Failure, Kind};
+use planewise_model::profile::changes;
 use planewise_model::{Bytes, Request, names};
 use planewise_sim::drivers::replay::RequestSource;
 use planewise_sim::results::TraceSetup;
@@ -348,9 +349,14 @@ fn trace_options(read: &ReadArguments, limit: Option<u64>) -> TraceOptions {
     options
 }
 
-/// A synthetic volume by name or by the TOML file that describes it.
+/// A synthetic volume by name or by the TOML file that describes it, either with changes behind it.
 fn description(text: &str) -> Result<Option<VolumeDescription>, Failure> {
     if Path::new(text).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml")) {
+        return Ok(Some(synth::volume_or_file(text)?));
+    }
+    // Files have colons in their names, too: only behind a volume does one begin changes.
+    let is_changed = changes::split(text, synth::is_volume).is_some_and(|(base, _)| synth::is_volume(base));
+    if is_changed && !Path::new(text).exists() {
         return Ok(Some(synth::volume_or_file(text)?));
     }
     Ok(synth::volume(text).ok())

@@ -147,11 +147,15 @@ fn wrong_profiles_name_the_line_the_key_and_what_is_allowed() {
 #[test]
 fn unknown_names_and_values_out_of_range_offer_what_is_allowed() {
     let place = Place::new();
-    let cases: [(&str, &[&str]); 28] = [
+    let cases: [(&str, &[&str]); 32] = [
         ("compare --schedulers nop", &["nop", "did you mean 'noop'"]),
         ("compare --device piq-128", &["piq-128", "did you mean 'piq-128g'"]),
         ("compare --trace pgbnch", &["pgbnch", "did you mean 'pgbench'"]),
         ("compare --trace piq-hm_9", &["piq-hm_9", "did you mean 'piq-hm_"]),
+        ("run --trace piq-hm_0:shape.streems=2", &["shape.streems", "did you mean 'shape.streams'"]),
+        ("run --trace piq-hm_0:shape.streams=40", &["piq-hm_0:shape.streams=40", "40; allowed: 1 to 12"]),
+        ("run --trace piq-hm0:shape.streams=2", &["did you mean 'piq-hm_0'"]),
+        ("run --queue-counts tags", &["--queue-counts: found 'tags'; allowed: outstanding, waiting"]),
         ("compare --queue 0", &["0", "--queue", "1 to 4096"]),
         ("compare --queue 64,4097", &["4097", "1 to 4096"]),
         ("run --units 0", &["--units", "found '0'", "1 to 65536"]),

@@ -8,7 +8,7 @@ use planewise_io::target::SimTarget;
 use planewise_model::{Ns, Profile, Request};
 use planewise_sim::drivers::closed_loop as simulated;
 use planewise_sim::drivers::replay as simulated_replay;
-use planewise_sim::host::{Merging, Slot};
+use planewise_sim::host::{Merging, QueueCounts, Slot};
 use planewise_sim::observers::{Completion, Observer};
 use planewise_sim::results::{DirectionMetrics, RunResult, Status};
 use planewise_sim::{Condition, RunConfig};
@@ -34,9 +34,12 @@ impl Observer for Kept {
 fn both(device: &str, scheduler: &str, depth: u32, queue: u32) -> (RunConfig, SimTarget, HostOptions) {
     let mut profile = Profile::embedded(device).unwrap();
     profile.interface.command_queue = format!("ncq:{depth}");
+    // A queue shorter than the device's would keep it from being filled, if what is outstanding counted.
+    let queue_counts = if queue < depth { QueueCounts::Waiting } else { QueueCounts::Outstanding };
     let config = RunConfig {
         scheduler: scheduler.into(),
         queue_length: queue,
+        queue_counts,
         merging: if scheduler == "mq-deadline" { Merging::Full } else { Merging::None },
         seed: SEED,
         ..RunConfig::new(profile.clone())
@@ -44,6 +47,7 @@ fn both(device: &str, scheduler: &str, depth: u32, queue: u32) -> (RunConfig, Si
     let host = HostOptions {
         scheduler: scheduler.into(),
         queue_length: queue,
+        queue_counts,
         merging: config.merging,
         units: Units::Profile(Box::new(config.host_knowledge().unwrap())),
         seed: SEED,
@@ -139,9 +143,14 @@ fn replays_agree(device: &str, scheduler: &str, depth: u32, queue: u32, factor: 
 #[test]
 fn a_replay_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
     for device in ["ssd1", "piq-128g"] {
-        for (scheduler, depth, queue) in
-            [("noop", 32, 64), ("noop", 2, 8), ("mq-deadline", 8, 64), ("piq+", 16, 64), ("weave", 8, 32)]
-        {
+        for (scheduler, depth, queue) in [
+            ("noop", 32, 64),
+            ("noop", 2, 8),
+            ("mq-deadline", 8, 64),
+            ("piq+", 16, 64),
+            ("piq", 16, 5),
+            ("weave", 8, 32),
+        ] {
             let (late, longest) = replays_agree(device, scheduler, depth, queue, 1.0);
             assert_eq!(late > 0, longest > 0);
             // One after another, with pauses.
@@ -221,9 +230,14 @@ const MIXED: &str = "[job.a]\nrw='randrw'\nnumber_ios=1500\niodepth=24\nsize='64
 #[test]
 fn a_closed_loop_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
     for device in ["ssd-s", "ssd1", "piq-128g"] {
-        for (scheduler, depth, queue) in
-            [("noop", 32, 64), ("noop", 4, 16), ("mq-deadline", 8, 64), ("piq+", 16, 64), ("kyber", 32, 256)]
-        {
+        for (scheduler, depth, queue) in [
+            ("noop", 32, 64),
+            ("noop", 4, 16),
+            ("mq-deadline", 8, 64),
+            ("piq+", 16, 64),
+            ("piq", 16, 5),
+            ("kyber", 32, 256),
+        ] {
             closed_loops_agree(device, scheduler, depth, queue, MIXED);
         }
     }

@@ -447,6 +447,7 @@ const MIN_SPARE_BLOCKS: u32 = 2;
 /// The profiles that ship with the program, by name.
 pub static EMBEDDED: &[(&str, &str)] = &[
     ("piq-128g", include_str!("../../../profiles/piq-128g.toml")),
+    ("piq-128g-ssdsim", include_str!("../../../profiles/piq-128g-ssdsim.toml")),
     ("gc-128g", include_str!("../../../profiles/gc-128g.toml")),
     ("gc-64g", include_str!("../../../profiles/gc-64g.toml")),
     ("pass-60g", include_str!("../../../profiles/pass-60g.toml")),

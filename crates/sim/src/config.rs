@@ -4,7 +4,7 @@ use crate::alloc::region;
 use crate::drivers::pace::Pace;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, HostStack, Merging, Overlap, RequestPools, StackConfig};
+use crate::host::{CommandQueue, HostStack, Merging, Overlap, QueueCounts, RequestPools, StackConfig};
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
@@ -101,10 +101,12 @@ pub struct RunConfig {
     pub told_units: Option<u32>,
     /// Whether the device uses its advanced commands.
     pub advanced: AdvancedUse,
-    /// Slots of the host's I/O queue, 1 to 4096; of each pool, where there are two.
+    /// Length of the host's I/O queue, 1 to 4096; of each pool, where there are two.
     pub queue_length: u32,
-    /// How many pools they are counted by.
+    /// How many pools its slots are counted by.
     pub request_pools: RequestPools,
+    /// Which requests count in that length.
+    pub queue_counts: QueueCounts,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
@@ -133,6 +135,7 @@ impl RunConfig {
             advanced: AdvancedUse::Auto,
             queue_length: 64,
             request_pools: RequestPools::Auto,
+            queue_counts: QueueCounts::default(),
             merging: Merging::None,
             max_sectors_kb: 512,
             pace: Pace::Recorded,
@@ -185,6 +188,11 @@ impl RunConfig {
             overlap: self.overlap,
             command_queue,
             request_pools: self.request_pools,
+            slots_apart: self.queue_counts.slots_apart(match command_queue {
+                // Each request that a blocking device works on keeps at least one plane from all others.
+                CommandQueue::Blocking => profile.geometry.planes(),
+                CommandQueue::Ncq(depth) => depth,
+            }),
         };
         Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })
     }

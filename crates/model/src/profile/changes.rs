@@ -34,10 +34,12 @@ fn sets_a_key(text: &str) -> bool {
     text.split_once('=').is_some_and(|(key, _)| is_key(key))
 }
 
-/// One change: the key with its section, and the value as written.
-struct Change<'a> {
-    key: &'a str,
-    value: &'a str,
+/// One change of a TOML text.
+pub struct Change<'a> {
+    /// The key, behind its section where it is in one.
+    pub key: &'a str,
+    /// The value as written.
+    pub value: &'a str,
 }
 
 impl Profile {
@@ -67,8 +69,11 @@ impl Profile {
     }
 }
 
-/// The changes of a text, in their order.
-fn parse(text: &str) -> Result<Vec<Change<'_>>, String> {
+/// The changes of a text, `SECTION.KEY=VALUE` separated by commas, in their order.
+///
+/// # Errors
+/// A part that is none.
+pub fn parse(text: &str) -> Result<Vec<Change<'_>>, String> {
     parts(text)
         .into_iter()
         .map(|part| {
@@ -103,7 +108,10 @@ fn parts(text: &str) -> Vec<&str> {
 }
 
 /// Refuses a second change of a key, or of a section and a key in it.
-fn check_once(before: &[Change<'_>], change: &Change<'_>) -> Result<(), String> {
+///
+/// # Errors
+/// The second change, with the one before.
+pub fn check_once(before: &[Change<'_>], change: &Change<'_>) -> Result<(), String> {
     let holds = |outer: &str, inner: &str| {
         inner.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     };
@@ -148,7 +156,7 @@ fn apply(profile: &Profile, change: &Change<'_>, schema: &Schema) -> Result<Prof
 }
 
 /// A value as TOML; what is none is text without quotes.
-fn value(text: &str) -> Value {
+pub fn value(text: &str) -> Value {
     let parsed = format!("value = {text}").parse::<Table>().ok();
     let alone = parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
     alone.unwrap_or_else(|| Value::String(text.to_owned()))

@@ -1,6 +1,7 @@
 //! The host stack: a bounded I/O queue of requests, waiting or outstanding, with merging and a scheduler.
 
 mod conflicts;
+mod counts;
 mod merging;
 mod overlaps;
 mod pools;
@@ -8,6 +9,7 @@ mod queue;
 mod stack;
 
 use conflicts::Conflicts;
+pub use counts::QueueCounts;
 use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
 pub use overlaps::Overlap;

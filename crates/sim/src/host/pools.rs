@@ -34,14 +34,28 @@ impl RequestPools {
     const NAMES: [(&'static str, RequestPools); 3] =
         [("auto", RequestPools::Auto), ("one", RequestPools::One), ("two", RequestPools::Two)];
 
-    /// The queue of so many requests (1 to 4096; each pool, where there are two) in front of a scheduler.
-    pub(crate) fn queue(self, length: u32, scheduler: &str) -> HostQueue {
+    /// The queue of so many requests (1 to 4096; each pool, where there are two) in front of a scheduler. Outstanding requests take
+    /// `apart` more slots of their own, 0 when they count in the length.
+    ///
+    /// # Errors
+    /// Two pools, of which Linux counts outstanding requests in each, and slots apart.
+    pub(crate) fn queue(self, length: u32, apart: u32, scheduler: &str) -> Result<HostQueue, SimError> {
+        if apart > 0 {
+            return match self {
+                RequestPools::Two => Err(SimError::Option {
+                    key: "request-pools".into(),
+                    found: "'two' with a queue that counts only what waits".into(),
+                    allowed: "two with --queue-counts outstanding; auto and one with both".into(),
+                }),
+                RequestPools::Auto | RequestPools::One => Ok(HostQueue::with_slots_apart(length, apart)),
+            };
+        }
         let two = match self {
             RequestPools::Auto => host_sched::OF_LINUX_2_6_32.contains(&scheduler),
             RequestPools::One => false,
             RequestPools::Two => true,
         };
-        if two { HostQueue::with_pools(Pools::new(length)) } else { HostQueue::new(length) }
+        Ok(if two { HostQueue::with_pools(Pools::new(length)) } else { HostQueue::new(length) })
     }
 }
 

@@ -5,7 +5,7 @@ use planewise_model::location::PageRange;
 use planewise_model::{Direction, Lsn, Ns, Request};
 use std::collections::VecDeque;
 
-/// A place in the I/O queue, from 0 to the queue's length - 1: schedulers index their own arrays with it.
+/// A place in the I/O queue, from 0 to its slots - 1: schedulers index their own arrays with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
@@ -84,6 +84,8 @@ impl From<&QueuedRequest> for Part {
 /// The bounded I/O queue. Waiting and outstanding requests both take a slot, as tags do in a kernel.
 pub struct HostQueue {
     slots: Vec<QueuedRequest>,
+    /// Requests that may wait at a time: fewer than slots where outstanding ones have slots apart.
+    waiting_max: u32,
     free: Vec<Slot>,
     waiting: u32,
     outstanding: u32,
@@ -96,16 +98,23 @@ pub struct HostQueue {
 impl HostQueue {
     /// An empty queue of a number of slots.
     pub fn new(length: u32) -> HostQueue {
+        HostQueue::with_slots_apart(length, 0)
+    }
+
+    /// An empty queue in which `length` requests may wait at a time and up to `apart` more slots are taken by outstanding ones.
+    pub fn with_slots_apart(length: u32, apart: u32) -> HostQueue {
+        let slots = length + apart;
         let request = Request::new(Ns::ZERO, Lsn(0), 1, Direction::Read);
         let pages = PageRange { first: 0, count: 1 };
         let empty =
             QueuedRequest { state: State::Free, ..QueuedRequest::new(Ns::ZERO, 0, request, pages, false) };
         HostQueue {
-            slots: vec![empty; length as usize],
-            free: (0..length).rev().map(Slot).collect(),
+            slots: vec![empty; slots as usize],
+            waiting_max: length,
+            free: (0..slots).rev().map(Slot).collect(),
             waiting: 0,
             outstanding: 0,
-            parts: vec![Vec::new(); length as usize],
+            parts: vec![Vec::new(); slots as usize],
             pools: None,
         }
     }
@@ -127,8 +136,8 @@ impl HostQueue {
         &self.slots[slot.index()]
     }
 
-    /// Slots in the queue.
-    pub fn length(&self) -> u32 {
+    /// Slots in the queue, those of outstanding requests included.
+    pub fn slots(&self) -> u32 {
         self.slots.len() as u32
     }
 
@@ -150,11 +159,11 @@ impl HostQueue {
         self.waiting + self.outstanding
     }
 
-    /// Whether a slot is free for a request at `now`.
+    /// Whether another request may wait, and a slot is free for it at `now`.
     #[inline]
     pub fn has_room(&self, now: Ns, request: &Request) -> bool {
         match &self.pools {
-            None => !self.free.is_empty(),
+            None => self.waiting < self.waiting_max && !self.free.is_empty(),
             Some(pools) => pools.has_room(now, request),
         }
     }

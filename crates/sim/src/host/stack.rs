@@ -38,6 +38,8 @@ pub struct StackConfig {
     pub command_queue: CommandQueue,
     /// How many pools the slots of the queue are counted by.
     pub request_pools: RequestPools,
+    /// Slots that outstanding requests take beside the queue's length ([`super::QueueCounts`]); 0 when they count in it.
+    pub slots_apart: u32,
 }
 
 impl StackConfig {
@@ -110,8 +112,9 @@ impl HostStack {
             return Err(out_of_range("max-sectors-kb", config.max_sectors_kb, "1 to 1048576"));
         }
         let scheduler = host_sched::find(&config.scheduler)?;
-        let queue = config.request_pools.queue(length, scheduler.name);
-        let slots = queue.length();
+        let queue = config.request_pools.queue(length, config.slots_apart, scheduler.name)?;
+        // Schedulers index what they remember by slot.
+        let slots = queue.slots();
         let knowledge = HostKnowledge { queue_length: slots, ..config.knowledge.clone() };
         Ok(HostStack {
             queue,

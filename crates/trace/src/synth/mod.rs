@@ -9,6 +9,7 @@
 
 mod addresses;
 mod arrivals;
+mod changes;
 mod deck;
 mod description;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use arrivals::Arrivals;
 use deck::{Deck, size_deck, unit};
 use planewise_model::config::ConfigError;
 use planewise_model::names::{self, UnknownName};
+use planewise_model::profile::changes::split;
 use planewise_model::{Direction, Request, rng};
 use std::path::{Path, PathBuf};
 
@@ -103,13 +105,31 @@ pub fn volume(name: &str) -> Result<VolumeDescription, SynthError> {
     Ok(VolumeDescription::parse(text, name)?)
 }
 
-/// A volume by what a user types: a built-in name, or the path of a description that ends in `.toml`.
+/// A volume by what a user types: a built-in name, or the path of a description that ends in `.toml`, either with changes of its
+/// keys behind a colon.
 ///
 /// # Errors
-/// Unknown names, unreadable files, and what [`VolumeDescription::parse`] refuses.
+/// Unknown names, unreadable files, and what [`VolumeDescription::parse`] and [`VolumeDescription::changed`] refuse.
 pub fn volume_or_file(name: &str) -> Result<VolumeDescription, SynthError> {
+    match split(name, is_volume) {
+        Some((base, changes)) => Ok(unchanged(base)?.changed(changes, name)?),
+        None => unchanged(name),
+    }
+}
+
+/// Whether there is a volume of just this name, or a file that may describe one.
+pub fn is_volume(name: &str) -> bool {
+    let is_built_in = VOLUMES.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    is_built_in || is_description(name) && Path::new(name).is_file()
+}
+
+fn is_description(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"))
+}
+
+fn unchanged(name: &str) -> Result<VolumeDescription, SynthError> {
     let path = Path::new(name);
-    if path.extension().is_none_or(|extension| !extension.eq_ignore_ascii_case("toml")) {
+    if !is_description(name) {
         return volume(name);
     }
     let text =

@@ -165,6 +165,35 @@ fn requests_stay_inside_the_span_arrive_in_order_and_are_whole_pages() {
     }
 }
 
+/// A shared excerpt with its times divided by ten, as the inter-arrival times of Table II are.
+fn excerpt(file: &str) -> Option<TraceStats> {
+    let format = crate::formats::by_name("msr").unwrap();
+    let trace = crate::formats::testing::read_shared(format, file, None)?;
+    let mut builder = StatsBuilder::new(StatsOptions::default()).unwrap();
+    let start = trace.requests.iter().map(|request| request.arrival.0).min()?;
+    for request in &trace.requests {
+        let arrival = planewise_model::Ns((request.arrival.0 - start) / 10);
+        builder.add(&Request { arrival, ..*request });
+    }
+    Some(builder.finish())
+}
+
+#[test]
+fn bursts_have_the_shape_of_the_excerpts_on_the_time_scale_of_the_table() {
+    for (name, file) in [("hm_0", "msr/hm_0.excerpt1k.csv.zst"), ("prxy_0", "msr/prxy_0.first20k.csv.zst")] {
+        let Some(measured) = excerpt(file) else { return };
+        let volume = volume(&format!("piq-{name}")).unwrap();
+        let shape = &volume.shape;
+        let gap = measured.burst_gap_mean.unwrap() / 1e3;
+        assert!((shape.burst_gap_mean_us / gap - 1.0).abs() < 0.01, "{name}: {gap} us");
+        let length = measured.burst_length_mean.unwrap();
+        assert!((shape.burst_length_mean / length - 1.0).abs() < 0.015, "{name}: {length}");
+        // And the stream is made so.
+        let made = measure(&volume, 200_000, DEFAULT_SEED);
+        assert!((made.burst_gap_mean.unwrap() / 1e3 / gap - 1.0).abs() < 0.05, "{name}");
+    }
+}
+
 #[test]
 fn the_two_variants_of_hm_0_differ_in_their_write_ratio() {
     let (piq, gc) = (volume("piq-hm_0").unwrap(), volume("GC-HM_0").unwrap());
