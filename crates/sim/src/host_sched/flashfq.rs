@@ -292,7 +292,7 @@ mod tests {
             let (mut issued, mut virtual_time) = (0, 0);
             for _ in 0..4_000 {
                 now = now + Ns(random.random_range(0..200_000));
-                if queue.pending() < queue.length() && random.random::<bool>() {
+                if queue.pending() < slots && random.random::<bool>() {
                     let direction = if random.random::<bool>() { Direction::Read } else { Direction::Write };
                     let process = random.random_range(0..3);
                     let start = Lsn(random.random_range(0..1_000u64) * 8);
