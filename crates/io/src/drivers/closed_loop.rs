@@ -132,7 +132,7 @@ impl<O: Observer> Run<'_, O> {
         let stack = self.front.stack();
         let operations = self.processes.workload().operations().map_or(0, |(_, count)| count);
         self.before = (stack.scheduler_counters(), operations);
-        // What waits outside was issued during the ramp, and gets its numbers next.
+        // What waits outside was issued during the ramp, and gets its numbers next (of two pools, one may come to its turn sooner).
         let from = stack.submitted() + self.outside.count() as u64;
         let observer = self.front.observer_mut();
         observer.0.start_after(from);
