@@ -22,8 +22,8 @@ from pathlib import Path
 PROFILES = Path(__file__).resolve().parent.parent / "profiles"
 LINUX = ["noop", "cfq", "deadline", "anticipatory"]
 FIVE = [*LINUX, "pass"]
-# Elevator merging and a queue of 128 requests are what Linux 2.6.32 has.
-ELEVATOR = ["--merging", "full", "--queue", "128"]
+# Elevator merging and queues of 128 requests, those that somebody waits for apart, are what Linux 2.6.32 has.
+ELEVATOR = ["--merging", "full", "--queue", "128", "--request-pools", "two"]
 HIGH_END = ["--tunable", "pass.region_size=16g"]
 # 87 % valid: as full as the drive gets; 5 % free: collection begins with the first writes.
 FULL = ["--wrap", "--condition", "aged:87/8/5"]

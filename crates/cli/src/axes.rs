@@ -41,7 +41,7 @@ pub struct Axis {
 }
 
 /// All of them; in a product of lists, the first varies fastest.
-pub static AXES: [Axis; 24] = [
+pub static AXES: [Axis; 25] = [
     Axis {
         name: "scheduler",
         kind: Kind::Host,
@@ -284,6 +284,18 @@ pub static AXES: [Axis; 24] = [
         key: "queue-counts",
         get: |config| config.queue_counts.to_string(),
         set: |config, text| put(&mut config.queue_counts, text.parse()),
+    },
+    Axis {
+        name: "request-pools",
+        kind: Kind::Host,
+        heading: "Schemes",
+        value: "WHICH",
+        help: "Slots for requests that somebody waits for and for the others: one queue for both, two of --queue slots each (Linux \
+               2.6.32), or auto (two for deadline, cfq, anticipatory and pass, one for others)",
+        default: "auto",
+        key: "",
+        get: |config| config.request_pools.to_string(),
+        set: |config, text| put(&mut config.request_pools, text.parse()),
     },
     Axis {
         name: "units",

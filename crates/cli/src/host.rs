@@ -10,8 +10,8 @@ use planewise_sim::{Condition, RunConfig};
 use std::collections::BTreeMap;
 
 /// Options of the host: all others are of a device that is simulated.
-pub const OF_THE_HOST: [&str; 9] =
-    ["scheduler", "merging", "max-sectors-kb", "overlap", "command-queue", "queue", "queue-counts", "units", "seed"];
+pub const OF_THE_HOST: [&str; 10] =
+    ["scheduler", "merging", "max-sectors-kb", "overlap", "command-queue", "queue", "queue-counts", "request-pools", "units", "seed"];
 
 /// Carries the options of the host through the checks that runs of the simulator have; nothing of it is simulated.
 const STAND_IN: &str = "piq-128g";
@@ -110,6 +110,7 @@ fn host(config: &RunConfig, queue_length: u32) -> HostOptions {
         tunables: config.tunables.clone(),
         queue_length,
         queue_counts: config.queue_counts,
+        request_pools: config.request_pools,
         merging: config.merging,
         max_sectors_kb: config.max_sectors_kb,
         overlap: config.overlap,

@@ -9,6 +9,7 @@ mod commands;
 mod execute;
 mod failure;
 mod host;
+mod memory;
 mod output;
 mod plan;
 mod progress;

@@ -268,7 +268,12 @@ fn volumes_of_a_directory_are_found_by_name() {
 fn lists_help_pages_and_completions_are_there() {
     let place = Place::new();
     assert_eq!(place.ok("device list").out.lines().count(), planewise_model::profile::EMBEDDED.len());
-    assert!(place.ok("scheduler show piq+").out.contains("default: 1000000 ns"));
+    let shown = place.ok("scheduler show piq+").out;
+    assert!(shown.contains("default: 1000000 ns"));
+    // What it costs the host is measured: some bytes and some time, for each length of queue.
+    let costs: Vec<&str> =
+        shown.lines().filter(|line| line.contains(" B ") && line.ends_with(" ns")).collect();
+    assert!(costs.len() == 3 && costs.iter().all(|line| !line.contains(" 0 ")), "{shown}");
     let policies = place.ok("device policies").out;
     for name in ["idle_chip", "dynamic", "cwdp", "read-first", "--flash-scheduler"] {
         assert!(policies.contains(name), "{name}: {policies}");

@@ -2,7 +2,7 @@
 //!
 //! Formula (1) of the paper prints a ceiling for the first page and its slides print floors for both pages; both are
 //! wrong for requests that do not start and end on page boundaries. Here a request covers bytes `[start, end)`, so that
-//! its first page is `floor(start / page)` and its last page `ceil(end / page) - 1` (design section 4).
+//! its first page is `floor(start / page)` and its last page `ceil(end / page) - 1` (docs/architecture.md, "What the words mean").
 
 use crate::request::Request;
 use crate::units::SECTOR_BYTES;

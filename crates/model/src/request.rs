@@ -33,7 +33,7 @@ impl Direction {
     }
 }
 
-/// One block request: covers bytes `[start * 512, (start + sectors) * 512)` (design section 4).
+/// One block request: covers bytes `[start * 512, (start + sectors) * 512)` (docs/architecture.md, "What the words mean").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
     /// When the host receives it. Readers deliver times relative to the first request of the trace.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// Size of a logical sector. Trace formats and location vectors count in these (design section 4).
+/// Size of a logical sector. Trace formats and location vectors count in these (docs/architecture.md, "What the words mean").
 pub const SECTOR_BYTES: u64 = 512;
 
 /// A point in model time, or a span of it, in nanoseconds.
@@ -101,7 +101,7 @@ pub struct Lsn(pub u64);
 
 /// A logical page number: counts flash pages from the start of the user space.
 ///
-/// 32 bits reach 16 TiB with 4 KiB pages and keep the mapping tables small (design section 7).
+/// 32 bits reach 16 TiB with 4 KiB pages and keep the mapping tables small (docs/architecture.md, "Why it is fast").
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Lpn(pub u32);
 

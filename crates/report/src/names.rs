@@ -103,7 +103,7 @@ fn label(runs: &[RunResult], title: &str, get: Get) -> Distinction {
 
 type Get = fn(&Labels) -> String;
 
-const LABELS: [(&str, Get); 17] = [
+const LABELS: &[(&str, Get)] = &[
     ("level", |labels| labels.level.clone()),
     ("allocation", |labels| labels.allocation.clone()),
     ("gc", |labels| labels.gc.clone()),
@@ -118,6 +118,7 @@ const LABELS: [(&str, Get); 17] = [
     ("trace", |labels| labels.trace.clone()),
     ("command queue", |labels| labels.command_queue.clone()),
     ("queue", |labels| labels.queue_length.to_string()),
+    ("request pools", |labels| labels.request_pools.clone()),
     ("merging", |labels| labels.merging.clone()),
     ("overlap", |labels| labels.overlap.clone()),
     ("seed", |labels| labels.seed.to_string()),

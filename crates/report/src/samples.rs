@@ -236,6 +236,7 @@ pub fn all() -> Vec<Results> {
     hostile.runs[2].tunables.insert(evil.clone(), evil.clone());
     hostile.runs[2].scheduler_counters.insert(evil.clone(), 1);
     hostile.runs[2].invariants.insert(evil.clone(), 1);
+    hostile.runs[4].notes.push(evil.clone());
     hostile.runs[3].labels.command_queue = evil;
 
     let mut bad_baseline = six_schedulers();
@@ -305,6 +306,7 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
             trace: "fin1".to_owned(),
             command_queue: "blocking".to_owned(),
             queue_length: 64,
+            request_pools: "auto".into(),
             merging: "none".into(),
             overlap: "keep".into(),
             seed: 5_786_932_423_948_097_875,
@@ -359,6 +361,7 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
             ("joined".to_owned(), 700_212),
         ]),
         status: Status::Complete,
+        notes: Vec::new(),
         invariants: BTreeMap::new(),
         closed_loop: None,
         target: None,

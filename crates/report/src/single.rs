@@ -27,6 +27,9 @@ pub fn single(results: &Results, style: Style) -> String {
         if let Some(unfaithful) = outside::unfaithful(run) {
             out += &paint(&format!("  {unfaithful}\n"), Tone::Worse, style);
         }
+        for note in &run.notes {
+            out += &paint(&format!("  {}\n", format::one_line(note, 200)), Tone::Plain, style);
+        }
         out += &paint(&latencies(run), Tone::Plain, style);
         out += &paint(&facts(run), Tone::Plain, style);
     }

@@ -194,7 +194,8 @@ pub(crate) fn notes(results: &Results, style: Style) -> String {
         let name = format::one_line(name, 60);
         let failure = run.target.as_ref().and_then(|target| target.failure.as_ref());
         let failure = failure.map(|failure| format::one_line(failure, 200));
-        for said in outside::unfaithful(run).into_iter().chain(failure) {
+        let notes = run.notes.iter().map(|note| format::one_line(note, 200));
+        for said in outside::unfaithful(run).into_iter().chain(failure).chain(notes) {
             lines.extend(broken(&format!("{name}: {said}"), style));
         }
     }

@@ -15,6 +15,18 @@ fn six_schedulers_fit_120_columns_and_every_line_is_aligned() {
 }
 
 #[test]
+fn what_has_to_be_known_of_a_run_is_said_below_the_table_in_the_summary_and_on_the_page() {
+    let mut results = samples::six_schedulers();
+    let note = "region_size of 4 GiB is more than the device's 1 GiB: all of it is one region";
+    results.runs[1].notes.push(note.to_owned());
+    let lines = format!("{}: {note}", results.runs[1].labels.scheduler);
+    let table = comparison(&results, Style::default());
+    assert!(table.contains(&lines), "{table}");
+    assert_eq!(crate::single(&results, Style::default()).matches(note).count(), 1);
+    assert_eq!(crate::html(&results).matches("all of it is one region").count(), 1);
+}
+
+#[test]
 fn the_row_of_the_baseline_says_one() {
     let text = comparison(&samples::six_schedulers(), Style::default());
     let row = text.lines().find(|line| line.starts_with("rws")).unwrap();

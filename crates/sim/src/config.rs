@@ -3,7 +3,7 @@
 use crate::alloc::region;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, HostStack, Merging, Overlap, QueueCounts, StackConfig};
+use crate::host::{CommandQueue, HostStack, Merging, Overlap, QueueCounts, RequestPools, StackConfig};
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
@@ -100,10 +100,12 @@ pub struct RunConfig {
     pub told_units: Option<u32>,
     /// Whether the device uses its advanced commands.
     pub advanced: AdvancedUse,
-    /// Length of the host's I/O queue, 1 to 4096.
+    /// Length of the host's I/O queue, 1 to 4096; of each pool, where there are two.
     pub queue_length: u32,
     /// Which requests count in that length.
     pub queue_counts: QueueCounts,
+    /// How many pools they are counted by.
+    pub request_pools: RequestPools,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
@@ -127,6 +129,7 @@ impl RunConfig {
             advanced: AdvancedUse::Auto,
             queue_length: 64,
             queue_counts: QueueCounts::default(),
+            request_pools: RequestPools::Auto,
             merging: Merging::None,
             max_sectors_kb: 512,
             overlap: Overlap::Keep,
@@ -181,6 +184,7 @@ impl RunConfig {
                 CommandQueue::Blocking => profile.geometry.planes(),
                 CommandQueue::Ncq(depth) => depth,
             }),
+            request_pools: self.request_pools,
         };
         Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })
     }

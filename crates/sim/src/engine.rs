@@ -12,7 +12,7 @@ use crate::device::{Context, Device};
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::ftl::Space;
-use crate::host::{DeviceWaits, HostStack, QueuedRequest};
+use crate::host::{DeviceWaits, HostStack, Outside, QueuedRequest};
 use crate::host_sched::Counters;
 use crate::observers::{Completion, Observer};
 use planewise_model::{Geometry, Ns, Request};
@@ -52,8 +52,9 @@ impl<O: Observer> Simulator<O> {
     /// Unknown names, options out of range, a condition that the device cannot hold.
     pub fn new(config: &RunConfig, mut observer: O) -> Result<Simulator<O>, SimError> {
         let parts = config.resolve()?;
-        let slots = parts.stack.queue().slots();
-        let device = Device::new(&parts.profile, parts.advanced, config.condition, slots, config.seed)?;
+        let slots = parts.stack.queue().length();
+        let device =
+            Device::new(&parts.profile, parts.advanced, config.condition, slots, config.seed)?;
         observer.start(device.geometry(), device.executors());
         if observer.wants_contents() {
             device.visit_contents(|lpn, ppn| observer.holds(lpn, ppn));
@@ -74,10 +75,16 @@ impl<O: Observer> Simulator<O> {
         self.now
     }
 
-    /// Whether the I/O queue takes another request. While it does not, arrivals wait outside, and that wait counts.
+    /// Whether the I/O queue takes a request, at its arrival or, when that is past, now. While it does not, the request waits
+    /// outside, and that wait counts.
     #[inline]
-    pub fn has_room(&self) -> bool {
-        self.stack.queue().has_room()
+    pub fn has_room(&self, request: &Request) -> bool {
+        self.stack.queue().has_room(self.now.max(request.arrival), request)
+    }
+
+    /// A place for requests that find no room.
+    pub fn outside(&self) -> Outside {
+        Outside::new(self.stack.queue())
     }
 
     /// Requests in the I/O queue.
@@ -98,6 +105,11 @@ impl<O: Observer> Simulator<O> {
     /// The device's geometry.
     pub fn geometry(&self) -> &Geometry {
         self.device.geometry()
+    }
+
+    /// What a reader of the results has to know of how the scheduler was set up: one sentence each.
+    pub fn scheduler_notes(&self) -> Vec<String> {
+        self.stack.scheduler_notes()
     }
 
     /// The scheduler's counters.

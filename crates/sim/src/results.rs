@@ -72,6 +72,9 @@ pub struct RunResult {
     pub tunables: BTreeMap<String, String>,
     /// Counters of the scheduler's own (batches opened, joined, promoted, …).
     pub scheduler_counters: BTreeMap<String, u64>,
+    /// What has to be known of how the run was set up: one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Whether the run reached the end of its trace.
     pub status: Status,
     /// Invariants checked, and how often; empty without `--check`.
@@ -233,6 +236,9 @@ pub struct Labels {
     pub command_queue: String,
     /// Length of the host's I/O queue.
     pub queue_length: u32,
+    /// How many pools the queue's slots are counted by: `one`, `two`, or `auto`: what the scheduler's kernel has.
+    #[serde(default = "one_pool")]
+    pub request_pools: String,
     /// Which adjacent requests become one: `none`, `back` or `full`.
     #[serde(default = "no_merging")]
     pub merging: String,
@@ -283,6 +289,10 @@ pub struct Metrics {
     /// What each process got, by process number.
     #[serde(default)]
     pub processes: Vec<ProcessMetrics>,
+}
+
+fn one_pool() -> String {
+    "one".into()
 }
 
 fn no_merging() -> String {

@@ -63,6 +63,12 @@ const BOUNDS: &[Bound] = {
         bound("piq+", Write, MS, |w| (2 * w.ahead + 3) * w.units),
         bound("piq+_r", Write, MS, |w| (w.ahead + 2) * (w.units + 1)),
         bound("piq+_w", Write, MS, |w| (w.ahead + 2) * (w.units + w.queue)),
+        bound("k2", Read, Ns::ZERO, |r| r.ahead),
+        // All are of one process.
+        bound("flashfq", Read, Ns::ZERO, |r| r.queue),
+        bound("flashfq", Write, Ns::ZERO, |w| w.queue),
+        // What has earlier deadlines, two batches, and what bias lets go before.
+        bound("adios", Read, Ns::ZERO, |r| r.queue + 2 * (36 + 72) + 60),
     ]
 };
 
@@ -169,7 +175,7 @@ impl Case {
         }
         let mut simulator = Simulator::new(&config, (Watch::default(), Invariants::new())).unwrap();
         for request in &self.requests {
-            while !simulator.has_room()
+            while !simulator.has_room(request)
                 || simulator.now() < request.arrival && simulator.next_event() <= request.arrival
             {
                 simulator.advance(simulator.next_event()).unwrap();
@@ -203,7 +209,20 @@ impl Case {
 
 #[test]
 fn nobody_is_overtaken_more_often_than_its_scheduler_promises() {
-    for seed in 0..60 {
+    hold(0..40);
+}
+
+/// `PLANEWISE_SEEDS=FIRST..END cargo test --test bounded_waits -- --ignored` draws others.
+#[test]
+#[ignore = "seeds that PLANEWISE_SEEDS names"]
+fn nor_under_the_seeds_that_are_asked_for() {
+    let seeds = std::env::var("PLANEWISE_SEEDS").unwrap_or_else(|_| "1000..1200".into());
+    let (first, end) = seeds.split_once("..").expect("PLANEWISE_SEEDS=FIRST..END");
+    hold(first.parse().expect("a number")..end.parse().expect("a number"));
+}
+
+fn hold(seeds: std::ops::Range<u64>) {
+    for seed in seeds {
         let case = Case::new(&mut generator(seed, "bounded waits"));
         for scheduler in BOUNDS.iter().map(|bound| bound.scheduler).collect::<std::collections::BTreeSet<_>>()
         {
@@ -232,7 +251,7 @@ fn the_streams_starve_whom_nothing_protects() {
     let worst = |scheduler: &str| {
         let bound =
             BOUNDS.iter().find(|bound| bound.scheduler == "piq+" && bound.direction == Direction::Write);
-        (0..60)
+        (0..40)
             .map(|seed| {
                 let case = Case::new(&mut generator(seed, "bounded waits"));
                 let (allowed, found) = case.worst(bound.unwrap(), &case.run(scheduler));

@@ -131,7 +131,7 @@ impl Observer for Log {
 fn watch<O: Observer + Default>(config: &RunConfig, requests: &[Request]) -> O {
     let mut simulator = Simulator::new(config, O::default()).unwrap();
     for request in requests {
-        while simulator.next_event() < request.arrival || !simulator.has_room() {
+        while simulator.next_event() < request.arrival || !simulator.has_room(request) {
             let next = simulator.next_event();
             simulator.advance(next).unwrap();
         }

@@ -7,7 +7,7 @@ use common::{closed, device, makespan, run};
 use planewise_model::profile::{PageLatency, Profile};
 use planewise_model::rng::{Generator, generator};
 use planewise_model::{Direction, Lsn, Ns, Request};
-use planewise_sim::host::Merging;
+use planewise_sim::host::{Merging, RequestPools};
 use planewise_sim::host_sched::{SCHEDULERS, TunableKind};
 use planewise_sim::observers::Completion;
 use planewise_sim::{RunConfig, Simulator};
@@ -368,10 +368,14 @@ fn alone(config: &RunConfig, direction: Direction, bytes: u64) -> u64 {
 }
 
 #[test]
-fn fios_is_calibrated_on_the_first_device() {
+fn fios_flashfq_and_k2_are_calibrated_on_the_first_device() {
+    ["fios", "flashfq", "k2"].into_iter().for_each(is_calibrated_on_the_first_device);
+}
+
+fn is_calibrated_on_the_first_device(scheduler: &str) {
     let mut config = RunConfig::new(Profile::embedded("piq-128g").unwrap());
     config.profile.interface.command_queue = "ncq:1".into();
-    let entry = SCHEDULERS.iter().find(|entry| entry.name == "fios").unwrap();
+    let entry = SCHEDULERS.iter().find(|entry| entry.name == scheduler).unwrap();
     let default = |name: &str| {
         let tunable = entry.tunables.iter().find(|tunable| tunable.name == name).unwrap();
         match tunable.kind {
@@ -474,9 +478,10 @@ fn fair_schedulers_share_between_an_aggressive_and_a_modest_process() {
     let budgets = [("low_latency", 0)];
     let strict = [("low_latency", 0), ("strict_guarantees", 1)];
     type Case<'a> = (&'a str, &'a [(&'a str, u64)], &'a [&'a str]);
-    let cases: [Case<'_>; 4] = [
+    let cases: [Case<'_>; 5] = [
         ("cfq", &[], &both),
         ("fios", &[], &both),
+        ("flashfq", &[], &both),
         ("bfq", &budgets, &["ncq:1"]),
         // What a queueing device holds it serves as it likes, and BFQ does not wait on one that does not rotate.
         ("bfq", &strict, &["ncq:32"]),
@@ -488,12 +493,18 @@ fn fair_schedulers_share_between_an_aggressive_and_a_modest_process() {
                 assert!(jain(shares) > 0.9, "{scheduler} {interface} {pattern}: {shares:?}");
             }
         }
-        for scheduler in ["noop", "deadline", "mq-deadline", "kyber", "anticipatory"] {
+        for scheduler in ["noop", "deadline", "mq-deadline", "kyber", "anticipatory", "k2"] {
             // Eight to one, as their depths: (8 + 1)^2 / (2 (64 + 1)) = 0.623.
             let shares = shares(scheduler, &[], "ncq:32", pattern);
             assert!((jain(shares) - 0.623).abs() < 0.02, "{scheduler} {pattern}: {shares:?}");
         }
     }
+}
+
+/// A queue of 64 for all, so that every completion lets a request in: the policy alone. With two pools of 2.6.32 a batch that has half as
+/// many slots again lets nobody in until they are free, and CFQ's asynchronous queue keeps its slice meanwhile.
+fn one_pool(config: RunConfig) -> RunConfig {
+    RunConfig { queue_length: 64, request_pools: RequestPools::One, ..config }
 }
 
 /// Longest wait in the queue of a write among reads of four processes that want more than the device has, over a second.
@@ -536,7 +547,7 @@ fn under_a_flood_of_reads_writes_wait_no_longer_than_each_scheduler_lets_them() 
     for (scheduler, tunables, kinds, bound) in cases {
         for interface in ["ncq:1", "ncq:8"] {
             for (seed, synchronous) in (0..5).flat_map(|seed| kinds.iter().map(move |kind| (seed, *kind))) {
-                let mut config = RunConfig { queue_length: 64, ..single(scheduler, tunables) };
+                let mut config = one_pool(single(scheduler, tunables));
                 config.profile.interface.command_queue = interface.into();
                 let wait = longest_write_wait(&config, seed, synchronous);
                 assert!(
@@ -551,7 +562,7 @@ fn under_a_flood_of_reads_writes_wait_no_longer_than_each_scheduler_lets_them() 
 #[test]
 fn cfq_holds_asynchronous_writes_back_for_as_long_as_synchronous_requests_are_out() {
     // What the test above leaves out, and what Linux 2.6.32 does as well.
-    let mut config = RunConfig { queue_length: 64, ..single("cfq", &[("slice_sync", 5)]) };
+    let mut config = one_pool(single("cfq", &[("slice_sync", 5)]));
     config.profile.interface.command_queue = "ncq:8".into();
     assert!(longest_write_wait(&config, 0, false) > 200_000_000);
 }

@@ -15,7 +15,7 @@ const MS: u64 = 1_000_000;
 fn chips(scheduler: &str, interface: &str, tunables: &[(&str, &str)]) -> RunConfig {
     let mut profile = Profile::embedded("piq-128g").unwrap();
     profile.interface.command_queue = interface.into();
-    profile.geometry.blocks_per_plane = 64;
+    profile.geometry.blocks_per_plane = 128;
     let mut config = RunConfig::new(profile);
     config.scheduler = scheduler.into();
     config.advanced = AdvancedUse::Off;
@@ -170,7 +170,7 @@ fn a_batch_is_promoted_once() {
             let config = chips(scheduler, interface, &[]);
             let mut simulator = Simulator::new(&config, ()).unwrap();
             for request in &requests {
-                while !simulator.has_room()
+                while !simulator.has_room(request)
                     || simulator.now() < request.arrival && simulator.next_event() <= request.arrival
                 {
                     simulator.advance(simulator.next_event()).unwrap();

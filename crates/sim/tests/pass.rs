@@ -5,6 +5,7 @@ mod common;
 use common::{device, run};
 use planewise_model::profile::Regions;
 use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_sim::drivers::replay;
 use planewise_sim::host::Merging;
 use planewise_sim::{RunConfig, SimError, Simulator};
 
@@ -130,15 +131,8 @@ fn a_region_size_that_cannot_be_is_refused_before_anything_runs() {
             Ok(_) => panic!("{size}, {batch} was taken"),
         }
     };
-    let capacity = {
-        let mut config = one_at_a_time(&[]);
-        config.scheduler = "noop".into();
-        config.tunables.clear();
-        Simulator::new(&config, ()).unwrap().user_sectors() * 512
-    };
     assert!(error("0", "16").contains("multiple of the page, 4096 bytes"));
     assert!(error("6000", "16").contains("multiple of the page, 4096 bytes"));
-    assert!(error("4g", "16").contains(&format!("up to the device's {capacity} bytes")));
     assert!(error("four", "16").contains("such as 4294967296, 512m or 4g"));
     assert!(error("4096", "0").contains("from 1 to"));
     assert!(error("8k", "x").contains("pass.batch"));
@@ -150,6 +144,32 @@ fn a_region_size_that_cannot_be_is_refused_before_anything_runs() {
     };
     assert!(weave("0").unwrap().contains("weave.region_size"));
     assert!(weave("4g").is_none(), "not used");
+}
+
+#[test]
+fn a_region_larger_than_the_device_is_one_region_and_the_results_say_so() {
+    for (scheduler, depth) in [("pass", None), ("weave", Some("1"))] {
+        let mut config = RunConfig { scheduler: scheduler.into(), ..one_at_a_time(&[]) };
+        config.tunables = vec![("region_size".into(), "4g".into())];
+        config.tunables.extend(depth.map(|depth| ("region_depth".to_owned(), depth.to_owned())));
+        let notes = Simulator::new(&config, ()).unwrap().scheduler_notes();
+        assert!(notes.len() == 1 && notes[0].contains("4294967296 bytes"), "{scheduler}: {notes:?}");
+        assert!(notes[0].contains("one region"), "{notes:?}");
+        let run = replay::replay(&config, &mut reads(&[1, 300, 2]).into_iter(), (), &mut options()).unwrap().0;
+        assert_eq!(run.notes, notes);
+    }
+    // All of the device is one ring of one region: up by address, as one sub-queue does.
+    let mut config = one_at_a_time(&[]);
+    config.tunables[0].1 = "1t".into();
+    assert_eq!(order(&config, &reads(&[5, 2000, 3, 1000])), [3, 5, 1000, 2000]);
+    let notes = Simulator::new(&one_at_a_time(&[]), ()).unwrap().scheduler_notes();
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+fn options() -> replay::ReplayOptions<'static> {
+    static STOP: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    let progress = Box::leak(Box::new(|_| {}));
+    replay::ReplayOptions { warm_up: 0, stop: &STOP, progress, trace: "test", power_cut: None }
 }
 
 /// Figure 6: two regions that serve two requests at a time each, a device that takes four, and R1 to R4 of region 1, then Q1

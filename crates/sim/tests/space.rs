@@ -26,11 +26,12 @@ fn overwrite(config: &RunConfig, share: f64, count: u64) -> Result<Simulator<Inv
     for n in 0..count {
         let direction = if n % 10 == 9 { Direction::Read } else { Direction::Write };
         let page = random.random_range(0..pages as u64);
-        while !simulator.has_room() {
+        let request = Request::new(Ns::ZERO, Lsn(page * 8), 8, direction);
+        while !simulator.has_room(&request) {
             let next = simulator.next_event();
             simulator.advance(next)?;
         }
-        simulator.submit(&Request::new(Ns::ZERO, Lsn(page * 8), 8, direction))?;
+        simulator.submit(&request)?;
     }
     simulator.drain()?;
     Ok(simulator)

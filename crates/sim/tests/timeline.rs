@@ -19,7 +19,7 @@ fn timeline(limit: u64) -> Vec<Value> {
     let mut requests = pages(Direction::Write, (0..64).chain(0..64));
     requests.extend(pages(Direction::Read, 0..64));
     for request in &requests {
-        while !simulator.has_room() {
+        while !simulator.has_room(request) {
             let next = simulator.next_event();
             simulator.advance(next).unwrap();
         }

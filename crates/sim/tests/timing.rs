@@ -1,4 +1,4 @@
-//! Analytic laws of design section 5: the model equals the formula, to the nanosecond.
+//! Analytic laws of docs/device-model.md: the model equals the formula, to the nanosecond.
 
 mod common;
 

@@ -39,13 +39,15 @@ fn array_times(config: &RunConfig) -> ArrayTimes {
     let mut random = generator(config.seed, "test");
     let pages = u64::from(config.profile.user_pages());
     for _ in 0..60_000 {
-        while !simulator.has_room() {
+        let direction = if random.random_bool(0.5) { Direction::Read } else { Direction::Write };
+        let start = Lsn(random.random_range(0..pages) * 8);
+        let mut request = Request::new(simulator.now(), start, 8, direction);
+        while !simulator.has_room(&request) {
             let next = simulator.next_event();
             simulator.advance(next).unwrap();
         }
-        let direction = if random.random_bool(0.5) { Direction::Read } else { Direction::Write };
-        let start = Lsn(random.random_range(0..pages) * 8);
-        simulator.submit(&Request::new(simulator.now(), start, 8, direction)).unwrap();
+        request.arrival = simulator.now();
+        simulator.submit(&request).unwrap();
     }
     simulator.drain().unwrap();
     simulator.into_observer()

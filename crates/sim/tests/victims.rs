@@ -46,12 +46,14 @@ fn overwrite<O: Observer>(
 ) -> Result<(), SimError> {
     let pages = simulator.user_sectors() / 8;
     for _ in 0..(pages as f64 * turns) as u64 {
-        while !simulator.has_room() {
+        let mut request =
+            Request::new(simulator.now(), Lsn(page(random, pages) * 8), 8, Direction::Write);
+        while !simulator.has_room(&request) {
             let next = simulator.next_event();
             simulator.advance(next)?;
         }
-        let lsn = Lsn(page(random, pages) * 8);
-        simulator.submit(&Request::new(simulator.now(), lsn, 8, Direction::Write))?;
+        request.arrival = simulator.now();
+        simulator.submit(&request)?;
     }
     simulator.drain()
 }
@@ -219,13 +221,15 @@ fn stress(config: &RunConfig, requests: u64) {
     let pages = simulator.user_sectors() / 8;
     let mut random = generator(config.seed, "stress");
     for n in 0..requests {
-        while !simulator.has_room() {
+        let direction = if n % 10 == 9 { Direction::Read } else { Direction::Write };
+        let page = hot_and_cold(&mut random, pages);
+        let mut request = Request::new(simulator.now(), Lsn(page * 8), 8, direction);
+        while !simulator.has_room(&request) {
             let next = simulator.next_event();
             simulator.advance(next).unwrap_or_else(|error| panic!("{case}: {error}"));
         }
-        let direction = if n % 10 == 9 { Direction::Read } else { Direction::Write };
-        let page = hot_and_cold(&mut random, pages);
-        simulator.submit(&Request::new(simulator.now(), Lsn(page * 8), 8, direction)).unwrap();
+        request.arrival = simulator.now();
+        simulator.submit(&request).unwrap();
     }
     simulator.drain().unwrap_or_else(|error| panic!("{case}: {error}"));
     simulator.observer().report().unwrap_or_else(|violations| panic!("{case}: {violations}"));

@@ -4,13 +4,16 @@ mod common;
 
 use common::{device, drive};
 use planewise_model::rng::{Generator, generator};
-use planewise_model::{Direction, Ns};
+use planewise_model::{Direction, Ns, Profile};
+use planewise_sim::drivers::closed_loop::{LoopOptions, run};
 use planewise_sim::observers::Completion;
+use planewise_sim::results::RunResult;
 use planewise_sim::{RunConfig, Simulator};
 use planewise_workload::Workload;
 use planewise_workload::jobs::JobFile;
 use planewise_workload::models::Model;
 use rand::RngExt;
+use std::sync::atomic::AtomicBool;
 
 /// About 450 MiB of user space.
 fn config() -> RunConfig {
@@ -214,8 +217,52 @@ fn an_fsync_waits_for_the_journal_and_reads_and_writes_keep_sysbenchs_ratio() {
     assert!(journal.len() >= 20 && journal.len().is_multiple_of(2), "{}", journal.len());
     for pair in journal.chunks(2) {
         assert_eq!((pair[0].request.sectors, pair[1].request.sectors), (16, 8));
-        assert_eq!(pair[1].request.arrival, pair[0].completed);
+        // The thread that waited for it takes a microsecond to wake up.
+        assert_eq!(pair[1].request.arrival, pair[0].completed + Ns(1_000));
         let begun = threads.iter().filter(|c| c.request.arrival < pair[0].request.arrival).count();
         assert!(begun >= 100, "the first commit comes after 100 requests");
     }
+}
+
+/// The file benchmark of four threads on `ssd1` under CFQ.
+fn under_cfq(tunables: &[(&str, &str)], wakeup: &str) -> RunResult {
+    let mut config =
+        RunConfig { scheduler: "cfq".into(), ..RunConfig::new(Profile::embedded("ssd1").unwrap()) };
+    config.tunables = tunables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let mut model = Model::embedded("file-benchmark").unwrap();
+    model.set("requests", "1000").unwrap();
+    model.set("wakeup_time", wakeup).unwrap();
+    let mut workload = model.build(bytes(&config), 7).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut options = LoopOptions { stop: &stop, progress: &mut |_| {}, name: "test" };
+    run(&config, workload.as_mut(), (), &mut options).unwrap().0
+}
+
+/// Requests at the device, on average (Little's law).
+fn at_device(run: &RunResult) -> f64 {
+    run.metrics.all.iops * run.metrics.all.processing_ns.mean / 1e9
+}
+
+#[test]
+fn under_cfq_four_threads_have_one_command_at_the_drive_though_it_never_waits_for_any() {
+    let as_it_is = under_cfq(&[], "1");
+    assert_eq!(as_it_is.scheduler_counters["idle_waits"], 0);
+    assert!((at_device(&as_it_is) - 1.0).abs() < 0.02, "{}", at_device(&as_it_is));
+    // What keeps the others back is the process that is worth waiting for, not a wait: take that away, in either of two ways.
+    for rule in [("low_latency", "0"), ("slice_idle", "0")] {
+        let all_at_once = under_cfq(&[rule], "1");
+        assert!(at_device(&all_at_once) > 3.8, "{rule:?}: {}", at_device(&all_at_once));
+    }
+    // A drive that rotates is waited for, and that changes nothing here.
+    let rotating = under_cfq(&[("rotational", "1")], "1");
+    assert!(rotating.scheduler_counters["idle_waits"] > 1000);
+    assert!((at_device(&rotating) - 1.0).abs() < 0.02, "{}", at_device(&rotating));
+}
+
+#[test]
+fn threads_that_take_a_microsecond_to_wake_up_are_served_in_turn_and_not_in_slices_of_100_ms() {
+    let deviation = |wakeup| under_cfq(&[], wakeup).metrics.all.latency_ns.deviation / 1e6;
+    let (in_no_time, default, slow) = (deviation("0"), deviation("1"), deviation("20"));
+    assert!(in_no_time > 10.0, "{in_no_time} ms");
+    assert!(default < 2.0 && (default - slow).abs() < 0.2, "{default} ms, {slow} ms");
 }

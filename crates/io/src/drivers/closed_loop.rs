@@ -2,16 +2,16 @@
 
 use super::{DriverError, Front, HostOptions, Outcome, measure};
 use crate::target::Target;
-use planewise_model::{Ns, Request};
+use planewise_model::Ns;
 use planewise_sim::SimError;
 use planewise_sim::drivers::processes::{ALL_WAIT, Processes};
+use planewise_sim::host::Outside;
 use planewise_sim::host_sched::Counters;
 use planewise_sim::observers::Observer;
 use planewise_sim::observers::groups::Groups;
 use planewise_sim::observers::metrics::MetricsObserver;
 use planewise_sim::results::Status;
 use planewise_workload::Workload;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Rounds of the loop between two calls for progress.
@@ -46,10 +46,11 @@ pub fn run<O: Observer>(
     let warm_up = if ramp == Ns::ZERO { 0 } else { u64::MAX };
     let groups = Groups::new(workload.groups(), warm_up);
     let observer = (MetricsObserver::new(warm_up), (groups, observer));
+    let front = Front::new(target, host, observer)?;
     let mut run = Run {
-        front: Front::new(target, host, observer)?,
+        outside: Outside::new(front.stack().queue()),
+        front,
         processes: Processes::new(workload),
-        outside: VecDeque::new(),
         first: (ramp == Ns::ZERO).then_some(0),
         before: (Counters::default(), 0),
     };
@@ -84,7 +85,7 @@ struct Run<'a, O> {
     front: Front<'a, Watched<O>>,
     processes: Processes<'a>,
     /// Issued requests for which the I/O queue has no room. They wait outside, and that wait counts.
-    outside: VecDeque<Request>,
+    outside: Outside,
     /// Number of the first request that is measured, once it is known.
     first: Option<u64>,
     /// The scheduler's counters and the workload's operations before that.
@@ -105,14 +106,14 @@ impl<O: Observer> Run<'_, O> {
             }
             self.submit_due()?;
             if !self.processes.are_running()
-                && self.outside.is_empty()
+                && self.outside.count() == 0
                 && self.front.stack().queue().pending() == 0
             {
                 return Ok(true);
             }
             self.front.dispatch()?;
             let due = self.processes.next_due();
-            if due == Ns::MAX && self.outside.is_empty() && self.front.stack().queue().pending() == 0 {
+            if due == Ns::MAX && self.outside.count() == 0 && self.front.stack().queue().pending() == 0 {
                 return Err(SimError::Source(ALL_WAIT.to_owned()).into());
             }
             self.front.wait(due)?;
@@ -132,7 +133,7 @@ impl<O: Observer> Run<'_, O> {
         let operations = self.processes.workload().operations().map_or(0, |(_, count)| count);
         self.before = (stack.scheduler_counters(), operations);
         // What waits outside was issued during the ramp, and gets its numbers next.
-        let from = stack.submitted() + self.outside.len() as u64;
+        let from = stack.submitted() + self.outside.count() as u64;
         let observer = self.front.observer_mut();
         observer.0.start_after(from);
         observer.1.0.start_after(from);
@@ -144,17 +145,15 @@ impl<O: Observer> Run<'_, O> {
         let Run { front, processes, outside, .. } = self;
         let now = front.now();
         processes.act(now, &mut |request| {
-            if outside.is_empty() && front.has_room() {
+            if !outside.is_before(&request) && front.has_room(&request) {
                 front.submit(&request)
             } else {
                 front.check(&request)?;
-                outside.push_back(request);
+                outside.push(request);
                 Ok(())
             }
         })?;
-        while front.has_room()
-            && let Some(request) = outside.pop_front()
-        {
+        while let Some(request) = outside.next(|request| front.has_room(request)) {
             front.submit(&request)?;
         }
         Ok(())

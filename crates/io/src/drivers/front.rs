@@ -60,7 +60,7 @@ impl<'a, O: Observer> Front<'a, O> {
         let info = target.info();
         let mut stack = HostStack::new(&options.stack(info)?)?;
         stack.keep_completions();
-        let slots = stack.queue().slots() as usize;
+        let slots = stack.queue().length() as usize;
         let mut front = Front {
             stack,
             observer,
@@ -129,9 +129,9 @@ impl<'a, O: Observer> Front<'a, O> {
         self.slots.len() - self.free_tags.len()
     }
 
-    /// Whether the I/O queue takes another request.
-    pub fn has_room(&self) -> bool {
-        self.stack.queue().has_room()
+    /// Whether the I/O queue takes a request now.
+    pub fn has_room(&self, request: &Request) -> bool {
+        self.stack.queue().has_room(self.now, request)
     }
 
     /// Moves the requests that completed since the last call to the end of `to`.

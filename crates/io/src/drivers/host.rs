@@ -3,7 +3,7 @@
 use crate::target::TargetInfo;
 use planewise_model::location::UnitMap;
 use planewise_sim::SimError;
-use planewise_sim::host::{CommandQueue, Merging, Overlap, QueueCounts, StackConfig};
+use planewise_sim::host::{CommandQueue, Merging, Overlap, QueueCounts, RequestPools, StackConfig};
 use planewise_sim::host_sched::{self, HostKnowledge};
 
 /// Page that a host reckons with when nobody tells it the device's, bytes: the block of file systems and databases.
@@ -27,10 +27,12 @@ pub struct HostOptions {
     pub scheduler: String,
     /// Its tunables as `(name, value)`.
     pub tunables: Vec<(String, String)>,
-    /// Length of the host's I/O queue, 1 to 4096.
+    /// Length of the host's I/O queue, 1 to 4096; of each pool, where there are two.
     pub queue_length: u32,
     /// Which requests count in that length.
     pub queue_counts: QueueCounts,
+    /// How many pools they are counted by.
+    pub request_pools: RequestPools,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576.
@@ -57,6 +59,7 @@ impl HostOptions {
             tunables: Vec::new(),
             queue_length: 64,
             queue_counts: QueueCounts::default(),
+            request_pools: RequestPools::Auto,
             merging: Merging::None,
             max_sectors_kb: 512,
             overlap: Overlap::Keep,
@@ -134,6 +137,7 @@ impl HostOptions {
             overlap: self.overlap,
             command_queue: CommandQueue::Ncq(target.depth),
             slots_apart: self.queue_counts.slots_apart(target.depth),
+            request_pools: self.request_pools,
         })
     }
 }

@@ -45,6 +45,7 @@ pub(super) fn summarise<O: Observer>(
             trace: name.to_owned(),
             command_queue: format!("ncq:{}", info.depth),
             queue_length: options.queue_length,
+            request_pools: options.request_pools.to_string(),
             merging: options.merging.to_string(),
             overlap: options.overlap.to_string(),
             seed: options.seed,
@@ -54,6 +55,7 @@ pub(super) fn summarise<O: Observer>(
         tunables: options.stack(info)?.tunable_values()?.to_text(),
         scheduler_counters: counters.clone().into_map(),
         status,
+        notes: front.stack().scheduler_notes(),
         invariants: BTreeMap::new(),
         closed_loop: None,
         target: Some(MeasuredTarget {

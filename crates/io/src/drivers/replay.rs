@@ -9,6 +9,7 @@ use crate::target::Target;
 use planewise_model::{Ns, Request};
 use planewise_sim::SimError;
 use planewise_sim::drivers::replay::RequestSource;
+use planewise_sim::host::Outside;
 use planewise_sim::host_sched::Counters;
 use planewise_sim::observers::Observer;
 use planewise_sim::observers::metrics::{MetricsObserver, Times};
@@ -72,8 +73,10 @@ pub fn run<O: Observer>(
     let mut trace = Ahead { source, batch: Vec::with_capacity(BATCH), next: 0 };
     trace.peek()?;
     let observer = (MetricsObserver::new(options.warm_up), observer);
+    let front = Front::new(target, host, observer)?;
     let mut run = Run {
-        front: Front::new(target, host, observer)?,
+        outside: Outside::new(front.stack().queue()),
+        front,
         depth,
         warm_up: options.warm_up,
         due: Vec::new(),
@@ -130,6 +133,8 @@ impl Ahead<'_> {
 
 struct Run<'a, O> {
     front: Front<'a, (MetricsObserver, O)>,
+    /// Due requests of a full pool, while those of the other are read on.
+    outside: Outside,
     /// Of a closed loop.
     depth: Option<u32>,
     warm_up: u64,
@@ -182,32 +187,42 @@ impl<O: Observer> Run<'_, O> {
         if std::mem::take(&mut self.is_full) {
             self.full_until = now;
         }
+        while let Some(request) = self.outside.next(|request| self.front.has_room(request)) {
+            self.submit_due_one(&request)?;
+        }
         loop {
             let Some(request) = trace.peek()? else { return Ok(None) };
             match self.depth {
                 Some(depth) => {
-                    if self.front.stack().queue().pending() >= depth || !self.front.has_room() {
+                    if self.front.stack().queue().pending() >= depth || !self.front.has_room(&request) {
                         return Ok(Some(Ns::MAX));
                     }
                     self.submit(&Request { arrival: now, ..request })?;
                 }
                 None if request.arrival > now => return Ok(Some(request.arrival)),
-                None if !self.front.has_room() => {
+                None if self.outside.is_before(&request) || !self.front.has_room(&request) => {
                     // What cannot be taken at all will not be taken later either.
                     self.front.check(&request)?;
                     self.is_full = true;
-                    return Ok(Some(Ns::MAX));
-                }
-                None => {
-                    self.submit(&request)?;
-                    if self.front.stack().submitted() > self.warm_up {
-                        self.due.push(request.arrival);
-                        self.late_for_room += u64::from(request.arrival < self.full_until);
+                    if !self.outside.reads_on() {
+                        return Ok(Some(Ns::MAX));
                     }
+                    self.outside.push(request);
                 }
+                None => self.submit_due_one(&request)?,
             }
             trace.next += 1;
         }
+    }
+
+    /// Submits a request at its recorded time, or late.
+    fn submit_due_one(&mut self, request: &Request) -> Result<(), DriverError> {
+        self.submit(request)?;
+        if self.front.stack().submitted() > self.warm_up {
+            self.due.push(request.arrival);
+            self.late_for_room += u64::from(request.arrival < self.full_until);
+        }
+        Ok(())
     }
 
     fn submit(&mut self, request: &Request) -> Result<(), DriverError> {

@@ -259,10 +259,11 @@ pub(super) fn requests(results: &Results, names: &[String]) -> Table {
     table(results, names, &columns)
 }
 
-/// What each run has of its own: tunables, counters of its scheduler, invariants checked.
+/// What each run has of its own: notes, tunables, counters of its scheduler, invariants checked.
 #[derive(Serialize)]
 pub(super) struct Own {
     name: String,
+    notes: Vec<String>,
     tunables: Vec<(String, String)>,
     counters: Vec<(String, String)>,
     invariants: Vec<(String, String)>,
@@ -276,6 +277,7 @@ pub(super) fn own(results: &Results, names: &[String]) -> Vec<Own> {
     let runs = results.runs.iter().zip(names);
     runs.map(|(run, name)| Own {
         name: name.clone(),
+        notes: run.notes.clone(),
         tunables: run.tunables.iter().map(|(key, value)| (key.clone(), value.clone())).collect(),
         counters: counts(&run.scheduler_counters),
         invariants: counts(&run.invariants),

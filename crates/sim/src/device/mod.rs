@@ -1,7 +1,7 @@
 //! The device: from commands of the host to operations of channels, dies and planes.
 //!
 //! An *executor* is what runs one operation at a time: a die where dies interleave, the whole chip where they do not
-//! (design section 5). Each executor has two first-in-first-out lists of waiting transactions, one for each direction,
+//! (docs/device-model.md). Each executor has two first-in-first-out lists of waiting transactions, one for each direction,
 //! and at most one event pending; each channel is taken by one executor at a time and hands itself to the next in line.
 //!
 //! | file | what |

@@ -6,13 +6,13 @@ use super::watch::{self, Watch};
 use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
+use crate::host::Outside;
 use crate::host_sched::Counters;
 use crate::observers::groups::Groups;
 use crate::observers::{Completion, Observer};
 use crate::results::{RunResult, Status};
-use planewise_model::{Ns, Request};
+use planewise_model::Ns;
 use planewise_workload::Workload;
-use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
 
 /// How to run.
@@ -50,7 +50,7 @@ pub fn run<O: Observer>(
         if first.is_none() && driver.now >= ramp {
             before = (simulator.scheduler_counters(), operations(driver.processes.workload()));
             // What waits outside was issued during the ramp, and gets its numbers next.
-            let from = simulator.submitted() + driver.outside.len() as u64;
+            let from = simulator.submitted() + driver.outside_count();
             let observer = simulator.observer_mut();
             measure::start_after(&mut observer.0, from);
             observer.1.0.start_after(from);
@@ -102,7 +102,7 @@ pub struct Driver<'a> {
     /// The simulator's clock stands between events; this one does not.
     now: Ns,
     /// Issued requests for which the I/O queue has no room. They wait outside, and that wait counts.
-    outside: VecDeque<Request>,
+    outside: Option<Outside>,
     completions: Vec<Completion>,
 }
 
@@ -112,9 +112,14 @@ impl<'a> Driver<'a> {
         Driver {
             processes: Processes::new(workload),
             now: Ns::ZERO,
-            outside: VecDeque::new(),
+            outside: None,
             completions: Vec::new(),
         }
+    }
+
+    /// Requests that were issued and are not in the queue.
+    fn outside_count(&self) -> u64 {
+        self.outside.as_ref().map_or(0, |outside| outside.count() as u64)
     }
 
     /// Lets the processes act that are due now, then lets time pass until the next thing happens. False when all processes
@@ -124,22 +129,20 @@ impl<'a> Driver<'a> {
     /// As [`Simulator::submit`] and [`Simulator::advance`]; a workload all of whose processes wait for one another.
     pub fn step<O: Observer>(&mut self, simulator: &mut Simulator<O>) -> Result<bool, SimError> {
         simulator.keep_completions();
-        let outside = &mut self.outside;
+        let outside = self.outside.get_or_insert_with(|| simulator.outside());
         self.processes.act(self.now, &mut |request| {
-            if outside.is_empty() && simulator.has_room() {
+            if !outside.is_before(&request) && simulator.has_room(&request) {
                 simulator.submit(&request)
             } else {
                 simulator.check(&request)?;
-                outside.push_back(request);
+                outside.push(request);
                 Ok(())
             }
         })?;
-        while simulator.has_room()
-            && let Some(request) = self.outside.pop_front()
-        {
+        while let Some(request) = outside.next(|request| simulator.has_room(request)) {
             simulator.submit(&request)?;
         }
-        if !self.processes.are_running() && self.outside.is_empty() {
+        if !self.processes.are_running() && outside.count() == 0 {
             return Ok(false);
         }
         let due = self.processes.next_due();

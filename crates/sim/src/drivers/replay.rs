@@ -1,5 +1,5 @@
 //! Open loop: requests arrive when a trace says, whatever the device does. What the queue cannot take waits outside, unread,
-//! so that a replay needs no memory for its backlog.
+//! so that a replay needs no memory for its backlog. Where the queue has two pools, one of which is full, it reads on.
 
 use super::measure::{self, Measuring};
 use super::watch::{self, Watch};
@@ -7,7 +7,7 @@ use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
 use crate::gc;
-use crate::host_sched::Counters;
+use crate::host::Outside;
 use crate::observers::Observer;
 use crate::observers::recovery::Recovery;
 use crate::results::{PowerLoss, RunResult, Status};
@@ -81,7 +81,8 @@ pub fn replay<O: Observer>(
     let mut simulator = Simulator::new(config, (measure::measuring(options.warm_up, recovery), observer))?;
     let mut batch = Vec::with_capacity(BATCH);
     let mut status = Status::Complete;
-    let mut counters_before = Counters::default();
+    let mut counters_before = None;
+    let mut outside = simulator.outside();
     let mut cut_at = if let Some(PowerCut::At(time)) = options.power_cut { time } else { Ns::MAX };
     let mut power = true;
     let mut watch = Watch::new(options.stop, options.progress);
@@ -94,8 +95,8 @@ pub fn replay<O: Observer>(
             if let Some(later) = batch.get(index + PREFETCH_DISTANCE) {
                 simulator.prefetch(later);
             }
-            if simulator.submitted() == options.warm_up {
-                counters_before = simulator.scheduler_counters();
+            if counters_before.is_none() && simulator.submitted() >= options.warm_up {
+                counters_before = Some(simulator.scheduler_counters());
             }
             if let Some(PowerCut::After(count)) = options.power_cut
                 && simulator.submitted() >= count
@@ -106,7 +107,7 @@ pub fn replay<O: Observer>(
                 power = false;
                 break;
             }
-            if arrive(&mut simulator, request, cut_at, &mut watch)? {
+            if arrive(&mut simulator, &mut outside, request, cut_at, &mut watch)? {
                 status = Status::Interrupted;
                 break;
             }
@@ -114,6 +115,9 @@ pub fn replay<O: Observer>(
         if watch.look(simulator.submitted()) {
             status = Status::Interrupted;
         }
+    }
+    if status == Status::Complete && empty_outside(&mut simulator, &mut outside, cut_at, &mut watch)? {
+        status = Status::Interrupted;
     }
     let mut is_finished = true;
     let power_loss = match (options.power_cut, status) {
@@ -124,7 +128,7 @@ pub fn replay<O: Observer>(
             None
         }
     };
-    let counters = simulator.scheduler_counters().since(&counters_before);
+    let counters = simulator.scheduler_counters().since(&counters_before.unwrap_or_default());
     let mut result = measure::summarise(config, &simulator, &counters, options.trace, status)?;
     result.metrics.gc.power_loss = power_loss;
     if power_loss.is_none() && is_finished {
@@ -161,10 +165,12 @@ fn lose_power<O: Observer>(
     })
 }
 
-/// Lets time pass until the request arrives and the queue has room for it, then submits it. True when the run is to stop instead.
+/// Lets time pass until the request arrives and the queue has room for it, then submits it; or leaves it outside, where those behind it
+/// may have room. True when the run is to stop instead.
 #[inline]
 fn arrive<O: Observer>(
     simulator: &mut Simulator<O>,
+    outside: &mut Outside,
     request: &Request,
     cut_at: Ns,
     watch: &mut Watch<'_>,
@@ -173,9 +179,16 @@ fn arrive<O: Observer>(
     while simulator.next_event() < request.arrival
         || simulator.next_event() == request.arrival && simulator.now() < request.arrival
     {
-        simulator.advance(request.arrival)?;
+        // What waits outside gets in at the event that makes room for it.
+        let until = if outside.count() == 0 { request.arrival } else { simulator.next_event() };
+        simulator.advance(until)?;
+        submit_outside(simulator, outside)?;
     }
-    while !simulator.has_room() {
+    while outside.is_before(request) || !simulator.has_room(request) {
+        if outside.reads_on() {
+            outside.push(*request);
+            return Ok(false);
+        }
         let next = simulator.next_event();
         if next == Ns::MAX && cut_at == Ns::MAX {
             return simulator.drain().map(|()| false);
@@ -188,6 +201,33 @@ fn arrive<O: Observer>(
             return Ok(true);
         }
         simulator.advance(next)?;
+        submit_outside(simulator, outside)?;
     }
     simulator.submit(request).map(|()| false)
+}
+
+/// Submits what has room of those that wait outside.
+fn submit_outside<O: Observer>(simulator: &mut Simulator<O>, outside: &mut Outside) -> Result<(), SimError> {
+    while let Some(request) = outside.next(|request| simulator.has_room(request)) {
+        simulator.submit(&request)?;
+    }
+    Ok(())
+}
+
+/// Lets time pass until nothing waits outside, or the power goes. True when the run is to stop instead.
+fn empty_outside<O: Observer>(
+    simulator: &mut Simulator<O>,
+    outside: &mut Outside,
+    cut_at: Ns,
+    watch: &mut Watch<'_>,
+) -> Result<bool, SimError> {
+    while outside.count() > 0 && simulator.next_event() < cut_at {
+        if watch.step(simulator.submitted()) {
+            return Ok(true);
+        }
+        let next = simulator.next_event();
+        simulator.advance(next)?;
+        submit_outside(simulator, outside)?;
+    }
+    Ok(false)
 }

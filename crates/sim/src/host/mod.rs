@@ -4,6 +4,7 @@ mod conflicts;
 mod counts;
 mod merging;
 mod overlaps;
+mod pools;
 mod queue;
 mod stack;
 
@@ -13,6 +14,7 @@ use merging::Merger;
 pub use merging::{MAX_SEGMENTS, Merging, Side};
 pub use overlaps::Overlap;
 use overlaps::Overlaps;
+pub use pools::{Outside, RequestPools};
 pub use queue::{HostQueue, QueuedRequest, Slot};
 use queue::{Part, WaitingWrites};
 pub use stack::{DeviceWaits, HostStack, StackConfig};

@@ -1,5 +1,6 @@
 //! Slots of the I/O queue.
 
+use super::pools::Pools;
 use planewise_model::location::PageRange;
 use planewise_model::{Direction, Lsn, Ns, Request};
 use std::collections::VecDeque;
@@ -90,6 +91,8 @@ pub struct HostQueue {
     outstanding: u32,
     /// When the request in the slot is a union: its parts, with their numbers and times of entry.
     parts: Vec<Vec<Part>>,
+    /// Where slots are counted by pools.
+    pools: Option<Pools>,
 }
 
 impl HostQueue {
@@ -112,7 +115,19 @@ impl HostQueue {
             waiting: 0,
             outstanding: 0,
             parts: vec![Vec::new(); slots as usize],
+            pools: None,
         }
+    }
+
+    /// An empty queue whose slots are those of two pools.
+    pub(super) fn with_pools(pools: Pools) -> HostQueue {
+        let queue = HostQueue::new(pools.slots());
+        HostQueue { pools: Some(pools), ..queue }
+    }
+
+    /// Whether requests that somebody waits for and others have slots of their own.
+    pub fn has_two_pools(&self) -> bool {
+        self.pools.is_some()
     }
 
     /// The request in a slot.
@@ -122,7 +137,7 @@ impl HostQueue {
     }
 
     /// Slots in the queue, those of outstanding requests included.
-    pub fn slots(&self) -> u32 {
+    pub fn length(&self) -> u32 {
         self.slots.len() as u32
     }
 
@@ -144,10 +159,13 @@ impl HostQueue {
         self.waiting + self.outstanding
     }
 
-    /// Whether another request may wait.
+    /// Whether a request may wait in the queue at `now`.
     #[inline]
-    pub fn has_room(&self) -> bool {
-        self.waiting < self.waiting_max && !self.free.is_empty()
+    pub fn has_room(&self, now: Ns, request: &Request) -> bool {
+        match &self.pools {
+            None => self.waiting < self.waiting_max && !self.free.is_empty(),
+            Some(pools) => pools.has_room(now, request),
+        }
     }
 
     /// Gives a request a slot.
@@ -157,6 +175,9 @@ impl HostQueue {
     #[inline]
     pub fn enter(&mut self, request: QueuedRequest) -> Slot {
         let slot = self.free.pop().expect("the caller checked for room");
+        if let Some(pools) = &mut self.pools {
+            pools.enter(request.entered, &request.request);
+        }
         self.slots[slot.index()] = request;
         self.waiting += 1;
         slot
@@ -193,7 +214,7 @@ impl HostQueue {
         debug_assert_eq!(queued.state, State::Outstanding);
         self.slots[slot.index()].state = State::Free;
         self.outstanding -= 1;
-        self.free.push(slot);
+        self.free(slot);
         queued
     }
 
@@ -239,7 +260,14 @@ impl HostQueue {
         self.parts[other.index()] = parts;
         self.slots[other.index()].state = State::Free;
         self.waiting -= 1;
-        self.free.push(other);
+        self.free(other);
+    }
+
+    fn free(&mut self, slot: Slot) {
+        self.free.push(slot);
+        if let Some(pools) = &mut self.pools {
+            pools.leave(&self.slots[slot.index()].request);
+        }
     }
 
     /// Requests that the one in `slot` is made of.

@@ -3,9 +3,10 @@
 //! It has no clock, no thread and no device. Who owns it tells it what arrives and what completes, and asks it what to issue:
 //! the simulator with a device model behind it, or a driver of a real device.
 
+use super::pools::pool_of;
 use super::{
-    CommandQueue, Conflicts, Gate, HostQueue, Merger, Merging, Overlap, Overlaps, Part, QueuedRequest, Side,
-    Slot, WaitingWrites,
+    CommandQueue, Conflicts, Gate, HostQueue, Merger, Merging, Overlap, Overlaps, Part, QueuedRequest,
+    RequestPools, Side, Slot, WaitingWrites,
 };
 use crate::error::SimError;
 use crate::host_sched::{self, Counters, Decision, Growth, HostKnowledge, HostScheduler, TunableValues};
@@ -37,6 +38,8 @@ pub struct StackConfig {
     pub command_queue: CommandQueue,
     /// Slots that outstanding requests take beside the queue's length ([`super::QueueCounts`]); 0 when they count in it.
     pub slots_apart: u32,
+    /// How many pools the slots of the queue are counted by.
+    pub request_pools: RequestPools,
 }
 
 impl StackConfig {
@@ -82,7 +85,8 @@ pub struct HostStack {
     /// A request arrived or completed: the scheduler may decide otherwise than before.
     has_changed: bool,
     submitted: u64,
-    last_arrival: Ns,
+    /// By pool: where there are two, requests of one do not wait for those of the other.
+    last_arrival: [Ns; 2],
     completions: Vec<Completion>,
     keep_completions: bool,
     page_bytes: u32,
@@ -107,17 +111,18 @@ impl HostStack {
         if !(1..=1 << 20).contains(&config.max_sectors_kb) {
             return Err(out_of_range("max-sectors-kb", config.max_sectors_kb, "1 to 1048576"));
         }
-        let queue = HostQueue::with_slots_apart(length, config.slots_apart);
-        // Schedulers index what they remember by slot.
-        let knowledge = HostKnowledge { queue_length: queue.slots(), ..config.knowledge.clone() };
         let scheduler = host_sched::find(&config.scheduler)?;
+        let queue = config.request_pools.queue(length, config.slots_apart, scheduler.name)?;
+        // Schedulers index what they remember by slot.
+        let slots = queue.length();
+        let knowledge = HostKnowledge { queue_length: slots, ..config.knowledge.clone() };
         Ok(HostStack {
             command_queue: config.command_queue,
             // Tunables that do not go with the device are known here, before anything runs.
             scheduler: (scheduler.build)(&knowledge, &config.tunable_values()?)?,
             scheduler_name: scheduler.name,
-            merger: Merger::new(config.merging, config.max_sectors_kb * 2, queue.slots()),
-            overlaps: Overlaps::new(config.overlap, queue.slots()),
+            merger: Merger::new(config.merging, config.max_sectors_kb * 2, slots),
+            overlaps: Overlaps::new(config.overlap, slots),
             released: Vec::new(),
             queue,
             conflicts: Conflicts::new(config.conflict_units.clone()),
@@ -125,7 +130,7 @@ impl HostStack {
             wake: Ns::MAX,
             has_changed: false,
             submitted: 0,
-            last_arrival: Ns::ZERO,
+            last_arrival: [Ns::ZERO; 2],
             completions: Vec::new(),
             keep_completions: false,
             page_bytes: config.knowledge.page_bytes,
@@ -159,6 +164,11 @@ impl HostStack {
     /// The scheduler's name.
     pub fn scheduler_name(&self) -> &'static str {
         self.scheduler_name
+    }
+
+    /// What a reader of the results has to know of how the scheduler was set up: one sentence each.
+    pub fn scheduler_notes(&self) -> Vec<String> {
+        self.scheduler.notes()
     }
 
     /// The scheduler's counters.
@@ -201,17 +211,20 @@ impl HostStack {
             let (start, end) = (request.start, request.end().0);
             return Err(SimError::PastEnd { number, start, end, capacity: self.capacity_sectors });
         }
-        if request.arrival < self.last_arrival {
-            return Err(SimError::OutOfOrder {
-                number,
-                arrival: request.arrival,
-                previous: self.last_arrival,
-            });
+        let previous = self.last_arrival[self.pool(request)];
+        if request.arrival < previous {
+            return Err(SimError::OutOfOrder { number, arrival: request.arrival, previous });
         }
         if request.arrival > LATEST_ARRIVAL {
             return Err(SimError::TooLate { number, arrival: request.arrival, latest: LATEST_ARRIVAL });
         }
         Ok(())
+    }
+
+    /// The pool of a request: 0 where there is only one.
+    #[inline]
+    fn pool(&self, request: &Request) -> usize {
+        if self.queue.has_two_pools() { pool_of(request) } else { 0 }
     }
 
     /// Puts a request that passed [`HostStack::check`] in the I/O queue at `now`. `entered` is called with its slot and the
@@ -229,7 +242,7 @@ impl HostStack {
     ) {
         let sequence = self.submitted;
         self.submitted += 1;
-        self.last_arrival = request.arrival;
+        self.last_arrival[self.pool(request)] = request.arrival;
         self.has_changed = true;
         let pages = self.pages(request);
         let earlier = self.overlaps.as_ref().map_or(0, |overlaps| overlaps.met_by(request));

@@ -322,7 +322,7 @@ impl Lane for Batches {
     }
 
     fn turn(&self) -> u64 {
-        self.current
+        self.oldest_batch().map_or(self.current, |(batch, _)| batch)
     }
 
     fn seal(&mut self, batch: u64) {

@@ -44,6 +44,11 @@ pub(super) trait Elevator: Send {
 
     /// Counters for reports.
     fn counters(&self) -> Counters;
+
+    /// As [`HostScheduler::notes`].
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// An elevator with its dispatch list.
@@ -102,5 +107,9 @@ impl<E: Elevator> HostScheduler for Dispatching<E> {
 
     fn counters(&self) -> Counters {
         self.elevator.counters()
+    }
+
+    fn notes(&self) -> Vec<String> {
+        self.elevator.notes()
     }
 }

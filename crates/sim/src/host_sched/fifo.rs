@@ -97,6 +97,10 @@ impl Lane for Fifo {
         (self.taken + u64::from(self.waiting.count())).saturating_sub(1)
     }
 
+    fn batch_counts(&self) -> (u64, u64) {
+        (self.taken + u64::from(self.waiting.count()), 0)
+    }
+
     fn forget(&mut self, slot: Slot) {
         self.waiting.remove(&mut self.links, slot);
     }

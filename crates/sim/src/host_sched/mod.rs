@@ -4,17 +4,25 @@
 //! scheduler's kernel module is recognisably the same algorithm. A scheduler sees requests, the time, and whether the
 //! device takes a command ([`Gate`]); it never sees where pages really are or what the flash is doing.
 
+mod adios;
 mod anticipatory;
 mod batches;
 mod bfq;
 mod by_process;
 mod cfq;
+mod cost;
 mod deadline;
 mod elevator;
+pub mod exercise;
 mod fifo;
 mod fios;
+mod flashfq;
 mod habits;
+mod k2;
 mod kyber;
+// The example of CONTRIBUTING.md, compiled and run by its tests only.
+#[cfg(test)]
+mod lifo;
 mod lineup;
 mod list;
 mod mq_deadline;
@@ -27,6 +35,8 @@ mod piq_plus_r;
 mod piq_plus_w;
 mod piq_r;
 mod piq_w;
+#[cfg(test)]
+mod recipe_tests;
 mod rws;
 mod separated;
 mod sorted;
@@ -79,6 +89,11 @@ pub trait HostScheduler: Send {
     /// Counters for reports.
     fn counters(&self) -> Counters {
         Counters::default()
+    }
+
+    /// What a reader of the results has to know of how it was set up: one sentence each.
+    fn notes(&self) -> Vec<String> {
+        Vec::new()
     }
 }
 
@@ -185,9 +200,12 @@ pub static SCHEDULERS: &[Entry] = &[
     mq_deadline::ENTRY,
     kyber::ENTRY,
     bfq::ENTRY,
+    adios::ENTRY,
     cfq::ENTRY,
     anticipatory::ENTRY,
     fios::ENTRY,
+    flashfq::ENTRY,
+    k2::ENTRY,
     rws::ENTRY,
     piq_r::ENTRY,
     piq_w::ENTRY,
@@ -197,7 +215,13 @@ pub static SCHEDULERS: &[Entry] = &[
     piq_plus_w::ENTRY,
     pass::ENTRY,
     weave::ENTRY,
+    #[cfg(test)]
+    lifo::ENTRY,
 ];
+
+/// Those of Linux 2.6.32, and PASS, which was a module of that kernel (PASS paper, section 3.6): behind them the block layer counts
+/// requests by two pools.
+pub const OF_LINUX_2_6_32: [&str; 4] = ["deadline", "cfq", "anticipatory", "pass"];
 
 /// Looks a scheduler up by name.
 ///

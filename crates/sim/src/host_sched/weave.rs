@@ -351,4 +351,8 @@ impl HostScheduler for Weave {
     fn counters(&self) -> Counters {
         Counters::from([("late_reads", self.late[0]), ("late_writes", self.late[1])])
     }
+
+    fn notes(&self) -> Vec<String> {
+        self.regions.iter().filter_map(|(regions, _)| regions.note()).collect()
+    }
 }

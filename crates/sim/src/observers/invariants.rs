@@ -1,4 +1,4 @@
-//! The invariants of design section 6, checked from outside: this file keeps its own picture of the flash and of every
+//! The invariants of docs/architecture.md, checked from outside: this file keeps its own picture of the flash and of every
 //! request, and compares. It shares no code with what it checks; `Simulator::audit` checks the translation layer's tables.
 //!
 //! Reads must be linearizable, page by page: a read may return a write only if that write was issued before the read

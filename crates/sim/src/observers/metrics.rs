@@ -1,4 +1,4 @@
-//! The metrics of design section 4, gathered while the run goes on.
+//! The metrics of docs/results.md, gathered while the run goes on.
 
 use super::processes::Processes;
 use super::{ArrayOperation, Completion, Observer, Work};

@@ -84,7 +84,7 @@ pub fn run(config: &RunConfig, requests: &[Request]) -> Result<Vec<Completion>, 
     let mut simulator = Simulator::new(config, Invariants::of(config.overlap))?;
     simulator.keep_completions();
     for request in requests {
-        while !simulator.has_room()
+        while !simulator.has_room(request)
             || simulator.now() < request.arrival && simulator.next_event() <= request.arrival
         {
             let next = simulator.next_event();

@@ -8,10 +8,12 @@ mod files;
 mod journal;
 mod oltp;
 mod sysbench_file;
+mod wakeup;
 
 use crate::Workload;
 use crate::error::WorkloadError;
-use planewise_model::names;
+use planewise_model::{Ns, names};
+use wakeup::WakingUp;
 
 /// The workloads that ship with the program, by name.
 pub static EMBEDDED: &[(&str, &str)] = &[
@@ -140,7 +142,13 @@ impl Model {
     /// A value that is not allowed, or a device that is too small.
     pub fn build(&self, device_bytes: u64, seed: u64) -> Result<Box<dyn Workload>, WorkloadError> {
         let kind = KINDS.iter().find(|kind| kind.name == self.kind).expect("a model's kind is one of them");
-        (kind.build)(&Parameters(&self.values), device_bytes, seed).map_err(|(key, allowed)| {
+        let parameters = Parameters(&self.values);
+        let wakeup = parameters.get("wakeup_time", crate::values::time_us);
+        let built = wakeup.and_then(|wakeup| {
+            let workload = (kind.build)(&parameters, device_bytes, seed)?;
+            Ok(if wakeup == Ns::ZERO { workload } else { Box::new(WakingUp::new(workload, wakeup)) })
+        });
+        built.map_err(|(key, allowed)| {
             let value = self.values.iter().find(|(known, _)| known == key).map_or("", |(_, value)| value);
             let (allowed, found) = match allowed.rsplit_once("; found ") {
                 Some((allowed, found)) => (allowed.to_owned(), found.to_owned()),
@@ -240,6 +248,7 @@ impl Parameters<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Step;
 
     #[test]
     fn every_embedded_model_builds_and_reads_back_what_it_writes() {
@@ -251,6 +260,24 @@ mod tests {
             let again = Model::parse(&model.to_toml(), "again").unwrap();
             assert_eq!(again.values, model.values, "{name}");
         }
+    }
+
+    #[test]
+    fn a_process_is_awake_a_microsecond_behind_what_it_waited_for() {
+        let mut model = Model::embedded("file-benchmark").unwrap();
+        let mut first_steps = |wakeup: Option<&str>| {
+            wakeup.into_iter().for_each(|time| model.set("wakeup_time", time).unwrap());
+            let mut workload = model.build(60 << 30, 1).unwrap();
+            let Step::Submit(io) = workload.next(0, Ns::ZERO) else { panic!("threads start at once") };
+            assert_eq!(workload.next(0, Ns::ZERO), Step::Wait);
+            workload.completed(0, &io.request(Ns::ZERO, 0), Ns(5_000));
+            [workload.next(0, Ns(5_000)), workload.next(0, Ns(6_000))]
+        };
+        let [at_once, then] = first_steps(None);
+        assert_eq!(at_once, Step::WaitUntil(Ns(6_000)));
+        assert!(matches!(then, Step::Submit(_)), "{then:?}");
+        assert!(matches!(first_steps(Some("0")), [Step::Submit(_), _]));
+        assert_eq!(first_steps(Some("20"))[0], Step::WaitUntil(Ns(25_000)));
     }
 
     #[test]
@@ -270,6 +297,10 @@ mod tests {
         let error = model.build(60 << 30, 1).err().unwrap().to_string();
         assert!(error.contains("threads: found '0'; allowed: a whole number from 1"), "{error}");
         model.set("threads", "4").unwrap();
+        model.set("wakeup_time", "soon").unwrap();
+        let error = model.build(60 << 30, 1).err().unwrap().to_string();
+        assert!(error.contains("wakeup_time: found 'soon'"), "{error}");
+        model.set("wakeup_time", "0").unwrap();
         let error = model.build(1 << 30, 1).err().unwrap().to_string();
         assert!(error.contains("total_size") && error.contains("device"), "{error}");
         model.set("journal_size", "512").unwrap();

@@ -3,15 +3,13 @@
 //! them; and a process is waited for a moment, so that it does not lose its time or its reads their precedence because it
 //! issues them one by one.
 
-mod cost;
-
 use super::by_process::ByProcess;
+use super::cost::{CALIBRATIONS, Cost};
 use super::habits::ThinkTime;
 use super::list::{Links, List};
 use super::tunables::{EXPIRE_MAX_MS, TunableKind, TunableValues};
 use super::{Counters, Decision, Entry, Growth, HostScheduler, Tunable};
 use crate::host::{Gate, QueuedRequest, Slot};
-use cost::Cost;
 use planewise_model::{Direction, Ns};
 
 pub(super) const ENTRY: Entry = Entry {
@@ -24,7 +22,7 @@ pub(super) const ENTRY: Entry = Entry {
 };
 
 const TUNABLES: [Tunable; 6] = {
-    let [small_read, large_read, small_write, large_write] = cost::TUNABLES;
+    let [small_read, large_read, small_write, large_write] = CALIBRATIONS;
     [
         Tunable {
             name: "timeslice",

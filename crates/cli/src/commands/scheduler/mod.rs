@@ -1,4 +1,6 @@
-//! `planewise scheduler`: what host schedulers there are and what can be tuned.
+//! `planewise scheduler`: what host schedulers there are, what can be tuned and what they cost the host.
+
+mod cost;
 
 use crate::arguments::SchedulerCommand;
 use crate::failure::Failure;
@@ -47,5 +49,6 @@ fn show(name: &str) -> Result<(), Failure> {
             tunable.name, entry.name, tunable.name, tunable.summary
         );
     }
+    text += &cost::text(entry)?;
     output::print(&text)
 }

@@ -1,7 +1,7 @@
 //! What a request costs the device: linear in its size, for reads and writes apart, through the times that requests of 4 KiB
 //! and of 128 KiB took alone.
 
-use super::super::tunables::{Tunable, TunableKind, TunableValues};
+use super::tunables::{Tunable, TunableKind, TunableValues};
 use planewise_model::{Ns, Request};
 
 const SMALL: i128 = 4 << 10;
@@ -12,8 +12,12 @@ const fn calibrated(name: &'static str, default: u64, summary: &'static str) -> 
 }
 
 /// By default as measured on the profile `piq-128g` (`crates/sim/tests/elevators.rs` measures again).
-pub(super) const TUNABLES: [Tunable; 4] = [
-    calibrated("read_4k_ns", 70_960, "time of a read of 4 KiB alone on the device: what it is charged with"),
+pub(super) const CALIBRATIONS: [Tunable; 4] = [
+    calibrated(
+        "read_4k_ns",
+        70_960,
+        "time of a read of 4 KiB alone on the device: what it is reckoned to cost",
+    ),
     calibrated(
         "read_128k_ns",
         193_840,
