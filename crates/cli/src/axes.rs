@@ -10,14 +10,15 @@ use planewise_sim::{RunConfig, SimError, flash_sched, gc, host_sched, wear};
 use std::str::FromStr;
 
 /// Schedulers that `compare` runs when neither schedulers nor lists of device options are given.
-pub const SCHEDULERS_DEFAULT: [&str; 6] = ["noop", "rws", "piq_r", "piq_w", "piq", "piq+"];
+pub const SCHEDULERS_DEFAULT: [&str; 8] =
+    ["noop", "mq-deadline", "kyber", "bfq", "piq", "piq+", "pass", "weave"];
 
 /// What varies along an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     /// The host and its interface, the device staying the same.
     Host,
-    /// The device: a comparison of devices needs one scheduler, not six.
+    /// The device: a comparison of devices needs one scheduler, not all of them.
     Device,
     /// One value for all runs.
     Single,
@@ -41,7 +42,7 @@ pub struct Axis {
 }
 
 /// All of them; in a product of lists, the first varies fastest.
-pub static AXES: [Axis; 25] = [
+pub static AXES: &[Axis] = &[
     Axis {
         name: "scheduler",
         kind: Kind::Host,
@@ -275,17 +276,6 @@ pub static AXES: [Axis; 25] = [
         set: |config, text| put(&mut config.queue_length, within(text, 1, 4096)),
     },
     Axis {
-        name: "queue-counts",
-        kind: Kind::Single,
-        heading: "Schemes",
-        value: "WHICH",
-        help: "Which requests count in the length of the I/O queue: outstanding (and those that wait, as tags do), waiting (only those)",
-        default: "outstanding",
-        key: "queue-counts",
-        get: |config| config.queue_counts.to_string(),
-        set: |config, text| put(&mut config.queue_counts, text.parse()),
-    },
-    Axis {
         name: "request-pools",
         kind: Kind::Host,
         heading: "Schemes",
@@ -296,6 +286,17 @@ pub static AXES: [Axis; 25] = [
         key: "",
         get: |config| config.request_pools.to_string(),
         set: |config, text| put(&mut config.request_pools, text.parse()),
+    },
+    Axis {
+        name: "queue-counts",
+        kind: Kind::Single,
+        heading: "Schemes",
+        value: "WHICH",
+        help: "Which requests count in the length of the I/O queue: outstanding (and those that wait, as tags do), waiting (only those)",
+        default: "outstanding",
+        key: "queue-counts",
+        get: |config| config.queue_counts.to_string(),
+        set: |config, text| put(&mut config.queue_counts, text.parse()),
     },
     Axis {
         name: "units",
@@ -332,6 +333,19 @@ pub static AXES: [Axis; 25] = [
         key: "",
         get: |config| config.advanced.to_string(),
         set: |config, text| put(&mut config.advanced, text.parse()),
+    },
+    Axis {
+        name: "pace",
+        kind: Kind::Host,
+        heading: "Trace",
+        value: "PACE",
+        help: "When requests leave: recorded (at their recorded times, whatever the device does), dependent (when what had completed \
+               before in the recording has completed, and the recorded gap after that: for traces that say when requests completed), \
+               closed:N (N at a time), asap (as the queue has room); the trace inside the program is run at the pace dependent by default",
+        default: "recorded",
+        key: "",
+        get: |config| config.pace.to_string(),
+        set: |config, text| put(&mut config.pace, text.parse()),
     },
     Axis {
         name: "seed",

@@ -5,9 +5,10 @@ use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::record::{RecordAt, Recorder, path_of_run};
 use crate::request_log::RequestLog;
-use crate::source::Source;
+use crate::source::{Scaled, Source};
 use planewise_model::Request;
 use planewise_sim::drivers::closed_loop::{self, LoopOptions};
+use planewise_sim::drivers::pace::Pace;
 use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, RequestSource, replay};
 use planewise_sim::observers::Observer;
 use planewise_sim::observers::invariants::Invariants;
@@ -192,11 +193,17 @@ impl Requests {
         Ok(Requests { decoded: None, known, warnings: Vec::new() })
     }
 
-    fn open(&self, source: &Source, seed: u64) -> Result<Box<dyn RequestSource + '_>, Failure> {
-        match &self.decoded {
-            Some(requests) => Ok(Box::new(requests.iter().copied())),
-            None => Ok(Box::new(source.open_for(seed)?)),
-        }
+    /// The requests of a run, at the times at which they are due: other paces than the recorded one go by unscaled times.
+    fn open(&self, source: &Source, config: &RunConfig) -> Result<Box<dyn RequestSource + '_>, Failure> {
+        let is_scaled = config.pace == Pace::Recorded && config.scale_time != 1.0;
+        Ok(match &self.decoded {
+            Some(requests) if is_scaled => {
+                Box::new(Scaled::new(requests.iter().copied(), config.scale_time)?)
+            }
+            Some(requests) => Box::new(requests.iter().copied()),
+            None if is_scaled => Box::new(Scaled::new(source.open_for(config.seed)?, config.scale_time)?),
+            None => Box::new(source.open_for(config.seed)?),
+        })
     }
 }
 
@@ -317,7 +324,7 @@ impl Shared<'_> {
         let (stop, progress, name) = (&stop, &mut progress, self.input.name());
         let done = match self.input {
             Input::Trace(source) => {
-                let mut requests = self.requests.open(source, config.seed)?;
+                let mut requests = self.requests.open(source, config)?;
                 let Extras { warm_up, power_cut, .. } = *self.extras;
                 let mut options = ReplayOptions { warm_up, stop, progress, trace: name, power_cut };
                 replay(config, &mut *requests, observer, &mut options)

@@ -5,13 +5,25 @@ use crate::axes::AXES;
 use crate::failure::Failure;
 use crate::plan::Plan;
 use planewise_io::drivers::{HostOptions, Units};
+use planewise_sim::drivers::pace::Pace;
 use planewise_sim::host::CommandQueue;
 use planewise_sim::{Condition, RunConfig};
 use std::collections::BTreeMap;
 
 /// Options of the host: all others are of a device that is simulated.
-pub const OF_THE_HOST: [&str; 10] =
-    ["scheduler", "merging", "max-sectors-kb", "overlap", "command-queue", "queue", "queue-counts", "request-pools", "units", "seed"];
+pub const OF_THE_HOST: [&str; 11] = [
+    "scheduler",
+    "merging",
+    "max-sectors-kb",
+    "overlap",
+    "command-queue",
+    "queue",
+    "request-pools",
+    "queue-counts",
+    "units",
+    "pace",
+    "seed",
+];
 
 /// Carries the options of the host through the checks that runs of the simulator have; nothing of it is simulated.
 const STAND_IN: &str = "piq-128g";
@@ -23,6 +35,8 @@ const QUEUE_MAX: u64 = 4096;
 pub struct Hosts {
     /// The stacks, and how many operations the target takes from each at a time.
     pub hosts: Vec<(HostOptions, u32)>,
+    /// When the requests of a trace leave, by run.
+    pub paces: Vec<Pace>,
     /// What to call each in errors.
     pub names: Vec<String>,
     /// Every option that decides about results, by its name on the command line.
@@ -74,7 +88,8 @@ pub fn hosts(
     if !depth_given {
         plan.options.insert("command-queue".to_owned(), format!("ncq:{room}"));
     }
-    Ok(Hosts { hosts, names: plan.names, options: plan.options })
+    let paces = plan.configs.iter().map(|config| config.pace).collect();
+    Ok(Hosts { hosts, paces, names: plan.names, options: plan.options })
 }
 
 /// Takes the one condition out of what is given.
@@ -109,8 +124,8 @@ fn host(config: &RunConfig, queue_length: u32) -> HostOptions {
         scheduler: config.scheduler.clone(),
         tunables: config.tunables.clone(),
         queue_length,
-        queue_counts: config.queue_counts,
         request_pools: config.request_pools,
+        queue_counts: config.queue_counts,
         merging: config.merging,
         max_sectors_kb: config.max_sectors_kb,
         overlap: config.overlap,

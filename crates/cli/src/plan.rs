@@ -3,8 +3,10 @@
 use crate::arguments::{CommonArguments, CompareArguments, RunArguments, SimulationArguments};
 use crate::axes::{self, AXES, Axis};
 use crate::failure::Failure;
+use crate::source::EMBEDDED as EMBEDDED_TRACE;
 use planewise_model::profile::{EMBEDDED, changes};
 use planewise_model::{Profile, names};
+use planewise_sim::drivers::pace::Pace;
 use planewise_sim::drivers::replay::PowerCut;
 use planewise_sim::gc::victims;
 use planewise_sim::host::CommandQueue;
@@ -27,6 +29,21 @@ pub struct Plan {
     pub power_cut: Option<PowerCut>,
     /// Every option that decides about results, defaults included, by its name on the command line.
     pub options: BTreeMap<String, String>,
+}
+
+/// The device where none is named, and how it takes commands: as drives of today do, and not blocking as in its profile, which is
+/// that of a paper.
+pub const DEVICE_DEFAULT: &str = "piq-128g";
+const COMMAND_QUEUE_DEFAULT: &str = "ncq:32";
+
+/// The pace of the trace inside the program: eight clients that wait for what they asked for, on a drive that is not theirs.
+const EMBEDDED_PACE: &str = "dependent";
+
+/// What is wrong with scaling the times of a trace that nothing goes by.
+pub fn no_times_to_scale(pace: Pace) -> Failure {
+    Failure::usage(format!(
+        "--scale-time: found with --pace {pace}, which passes over recorded times; allowed: with --pace recorded or dependent"
+    ))
 }
 
 /// Most runs of one command.
@@ -80,8 +97,29 @@ impl Plan {
 
     /// A plan over a trace.
     fn traced(given: &[Vec<String>], lists: bool, arguments: &SimulationArguments) -> Result<Plan, Failure> {
-        let mut plan = Plan::new(given, lists, &arguments.device, &arguments.common)?;
+        let mut given = given.to_vec();
+        let mut by_default = |name: &str, value: &str| {
+            let place = AXES.iter().position(|axis| axis.name == name).expect("an axis");
+            if given[place].is_empty() {
+                given[place].push(value.to_owned());
+            }
+        };
+        if arguments.device.is_none() {
+            by_default("command-queue", COMMAND_QUEUE_DEFAULT);
+        }
+        if arguments.trace == EMBEDDED_TRACE {
+            by_default("pace", EMBEDDED_PACE);
+        }
+        let device = arguments.device.as_deref().unwrap_or(DEVICE_DEFAULT);
+        let mut plan = Plan::new(&given, lists, device, &arguments.common)?;
         plan.options.extend(trace_options(arguments));
+        let goes_by_times = |config: &RunConfig| config.pace.goes_by_times();
+        if arguments.part.scale_time.is_some() && !plan.configs.iter().any(goes_by_times) {
+            return Err(no_times_to_scale(plan.configs[0].pace));
+        }
+        for config in &mut plan.configs {
+            config.scale_time = arguments.part.scale_time.unwrap_or(1.0);
+        }
         Ok(plan)
     }
 
@@ -358,7 +396,7 @@ fn trace_options(arguments: &SimulationArguments) -> BTreeMap<String, String> {
         ("warmup", arguments.part.warmup.to_string()),
         ("wrap", arguments.wrap.to_string()),
         ("scale-time", arguments.part.scale_time.map(|factor| factor.to_string()).unwrap_or_default()),
-        ("device", arguments.device.clone()),
+        ("device", arguments.device.clone().unwrap_or_else(|| DEVICE_DEFAULT.to_owned())),
     ];
     options.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

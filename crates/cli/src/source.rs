@@ -6,7 +6,7 @@ use planewise_model::profile::changes;
 use planewise_model::{Bytes, Request, names};
 use planewise_sim::drivers::replay::RequestSource;
 use planewise_sim::results::TraceSetup;
-use planewise_trace::formats::{ReadOptions, TimeUnit};
+use planewise_trace::formats::{FORMATS, ReadOptions, TimeUnit};
 use planewise_trace::input::Input;
 use planewise_trace::pipeline::{Trace, TraceOptions};
 use planewise_trace::synth::{self, Generator, VolumeDescription};
@@ -263,6 +263,65 @@ impl Stream {
 impl RequestSource for Stream {
     fn next_batch(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<usize, String> {
         self.read(batch, limit).map_err(|failure| failure.to_string())
+    }
+}
+
+/// Requests looked at for one that says when it completed.
+const COMPLETION_LOOK_AHEAD: usize = 1 << 16;
+
+impl Source {
+    /// Whether the trace says when its requests completed, as the dependent pace needs.
+    ///
+    /// # Errors
+    /// None of its first requests does, or the trace cannot be read.
+    pub fn check_completions(&self) -> Result<(), Failure> {
+        let mut stream = self.open()?;
+        let (mut seen, mut batch) = (0, Vec::new());
+        while seen < COMPLETION_LOOK_AHEAD && stream.read(&mut batch, 1 << 12)? > 0 {
+            if batch.iter().any(|request| request.response.is_some()) {
+                return Ok(());
+            }
+            seen += batch.len();
+            batch.clear();
+        }
+        let names = FORMATS.iter().filter(|format| format.completions).map(|format| format.name);
+        Err(Failure::usage(format!(
+            "--pace: found dependent with {} (format {}), which does not say when requests completed{}; allowed: a trace that does \
+             (formats {} can), or another pace: recorded, closed:N, asap",
+            self.place_name(),
+            stream.format(),
+            if seen < COMPLETION_LOOK_AHEAD {
+                String::new()
+            } else {
+                format!(" (looked at the first {seen})")
+            },
+            names.collect::<Vec<_>>().join(", ")
+        )))
+    }
+}
+
+/// A source with scaled times.
+pub struct Scaled<S> {
+    source: S,
+    scale: ScaleTime,
+}
+
+impl<S> Scaled<S> {
+    /// Multiplies arrival times by a factor.
+    ///
+    /// # Errors
+    /// A factor that is not a positive finite number.
+    pub fn new(source: S, factor: f64) -> Result<Scaled<S>, Failure> {
+        Ok(Scaled { source, scale: ScaleTime::new(factor).map_err(Failure::usage)? })
+    }
+}
+
+impl<S: RequestSource> RequestSource for Scaled<S> {
+    fn next_batch(&mut self, batch: &mut Vec<Request>, limit: usize) -> Result<usize, String> {
+        let first = batch.len();
+        let count = self.source.next_batch(batch, limit)?;
+        self.scale.apply(batch, first);
+        Ok(count)
     }
 }
 

@@ -143,6 +143,7 @@ fn replay_until(
     let kept = Kept { all: Vec::new(), stop: &stop, stop_after };
     let mut options = ReplayOptions {
         pace,
+        scale_time: 1.0,
         warm_up: 0,
         lateness_bound: Ns(bound_us * US),
         stop: &stop,

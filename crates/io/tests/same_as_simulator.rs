@@ -114,6 +114,7 @@ fn replays_agree(device: &str, scheduler: &str, depth: u32, queue: u32, factor: 
     let (expected, kept) = simulated_replay::replay(&config, source, Kept::default(), &mut options).unwrap();
     let mut options = ReplayOptions {
         pace: Pace::Recorded,
+        scale_time: 1.0,
         warm_up,
         lateness_bound: LATENESS_BOUND_DEFAULT,
         stop: &stop,
@@ -142,9 +143,14 @@ fn replays_agree(device: &str, scheduler: &str, depth: u32, queue: u32, factor: 
 #[test]
 fn a_replay_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
     for device in ["ssd1", "piq-128g"] {
-        for (scheduler, depth, queue) in
-            [("noop", 32, 64), ("noop", 2, 8), ("mq-deadline", 8, 64), ("piq+", 16, 64), ("piq", 16, 5), ("weave", 8, 32)]
-        {
+        for (scheduler, depth, queue) in [
+            ("noop", 32, 64),
+            ("noop", 2, 8),
+            ("mq-deadline", 8, 64),
+            ("piq+", 16, 64),
+            ("piq", 16, 5),
+            ("weave", 8, 32),
+        ] {
             let (late, longest) = replays_agree(device, scheduler, depth, queue, 1.0);
             assert_eq!(late > 0, longest > 0);
             // One after another, with pauses.
@@ -160,6 +166,63 @@ fn a_replay_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
     }
 }
 
+/// At other paces, too, what arrives when is the same, and so is everything that follows.
+#[test]
+fn every_pace_is_the_same_on_a_simulated_target_as_in_the_simulator() {
+    for (scheduler, depth, queue) in
+        [("noop", 32, 64), ("noop", 2, 4), ("mq-deadline", 8, 64), ("bfq", 16, 64)]
+    {
+        for pace in
+            [Pace::Recorded, Pace::Dependent, Pace::Closed(1), Pace::Closed(9), Pace::Closed(200), Pace::Asap]
+        {
+            let what = format!("{scheduler}, depth {depth}, queue {queue}, {pace}");
+            let (config, mut target, host) = both("piq-128g", scheduler, depth, queue);
+            let config = RunConfig { pace, scale_time: 1.5, ..config };
+            let mut requests = trace("piq-usr_0", 3000, 1e-3, target.info().sectors());
+            for (number, request) in requests.iter_mut().enumerate() {
+                // Every tenth does not say when it completed.
+                request.response = (number % 10 != 3).then_some(Ns(20_000 + number as u64 * 7919 % 400_000));
+            }
+            let stop = AtomicBool::new(false);
+            let mut options = simulated_replay::ReplayOptions {
+                warm_up: 0,
+                stop: &stop,
+                progress: &mut |_| {},
+                trace: "test",
+                power_cut: None,
+            };
+            let source = &mut requests.iter().copied();
+            let (expected, kept) =
+                simulated_replay::replay(&config, source, Kept::default(), &mut options).unwrap();
+            let mut options = ReplayOptions {
+                pace,
+                scale_time: 1.5,
+                warm_up: 0,
+                lateness_bound: LATENESS_BOUND_DEFAULT,
+                stop: &stop,
+                progress: &mut |_| {},
+                name: "test",
+            };
+            let source = &mut requests.iter().copied();
+            let outcome = replay::run(&mut target, &host, source, Kept::default(), &mut options).unwrap();
+            assert!(outcome.failure.is_none(), "{what}");
+            assert_eq!(kept.0.len(), 3000, "{what}");
+            assert!(kept.0 == outcome.observer.0, "{what}: completions differ");
+            let result = outcome.result;
+            assert_eq!(
+                (expected.overload, expected.dependent),
+                (result.overload, result.dependent),
+                "{what}"
+            );
+            assert_eq!(
+                (result.labels.pace.as_str(), expected.labels.pace),
+                (pace.to_string().as_str(), pace.to_string())
+            );
+            assert_eq!(result.dependent.is_some(), pace == Pace::Dependent, "{what}");
+        }
+    }
+}
+
 const MIXED: &str = "[job.a]\nrw='randrw'\nnumber_ios=1500\niodepth=24\nsize='64m'\nbs='16k'\n\
                      [job.b]\nrw='randread'\nnumber_ios=500\nthinktime='200us'\nsize='32m'\noffset='64m'\n\
                      [job.c]\nrw='write'\nnumber_ios=300\niodepth=4\nsize='32m'\noffset='96m'\nbs='12k'";
@@ -167,9 +230,14 @@ const MIXED: &str = "[job.a]\nrw='randrw'\nnumber_ios=1500\niodepth=24\nsize='64
 #[test]
 fn a_closed_loop_takes_as_long_on_a_simulated_target_as_in_the_simulator() {
     for device in ["ssd-s", "ssd1", "piq-128g"] {
-        for (scheduler, depth, queue) in
-            [("noop", 32, 64), ("noop", 4, 16), ("mq-deadline", 8, 64), ("piq+", 16, 64), ("piq", 16, 5), ("kyber", 32, 256)]
-        {
+        for (scheduler, depth, queue) in [
+            ("noop", 32, 64),
+            ("noop", 4, 16),
+            ("mq-deadline", 8, 64),
+            ("piq+", 16, 64),
+            ("piq", 16, 5),
+            ("kyber", 32, 256),
+        ] {
             closed_loops_agree(device, scheduler, depth, queue, MIXED);
         }
     }

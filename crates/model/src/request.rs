@@ -51,7 +51,8 @@ pub struct Request {
     pub process: u32,
     /// The volume, disk, ASU or LUN of the trace that it belongs to, 0 when the trace has only one.
     pub volume: u32,
-    /// The response time the trace recorded, where it did. Kept for conversion and comparison; never used by the model.
+    /// The response time the trace recorded, where it did: from arrival to completion. For conversion, comparison, and the dependent
+    /// pace of a replay; devices and schedulers never see it.
     pub response: Option<Ns>,
 }
 

@@ -3,6 +3,7 @@
 use crate::format::{self, ABSENT};
 use crate::names;
 use crate::outside;
+use crate::overload;
 use crate::plot::{bars, cdf, lines, look};
 use crate::summary;
 use crate::sweep;
@@ -28,6 +29,9 @@ pub fn html(results: &Results) -> String {
         title => title(results),
         interrupted => results.status == Status::Interrupted,
         cut_short => cut_short(results, &names),
+        overloads => overloads(results, &names),
+        overload_meaning => overload::MEANING,
+        overload_remedy => overload::remedy(results),
         summary => summary::summary(results),
         comparison => tables::comparison(results, &names),
         percentiles => tables::percentiles(results, &names),
@@ -116,6 +120,11 @@ fn title(results: &Results) -> String {
 fn cut_short(results: &Results, names: &[String]) -> Vec<String> {
     let pairs = results.runs.iter().zip(names);
     pairs.filter(|(run, _)| run.status == Status::Interrupted).map(|(_, name)| name.clone()).collect()
+}
+
+fn overloads(results: &Results, names: &[String]) -> Vec<String> {
+    let pairs = results.runs.iter().zip(names);
+    pairs.filter_map(|(run, name)| Some(format!("{name}: {}", overload::overloaded(run)?))).collect()
 }
 
 fn seeds(results: &Results) -> String {

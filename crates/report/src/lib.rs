@@ -16,6 +16,7 @@ pub mod html;
 pub mod json;
 pub mod names;
 pub mod outside;
+pub mod overload;
 pub mod plot;
 pub mod probe;
 pub mod single;

@@ -120,6 +120,7 @@ const LABELS: &[(&str, Get)] = &[
     ("queue", |labels| labels.queue_length.to_string()),
     ("request pools", |labels| labels.request_pools.clone()),
     ("merging", |labels| labels.merging.clone()),
+    ("pace", |labels| labels.pace.clone()),
     ("overlap", |labels| labels.overlap.clone()),
     ("seed", |labels| labels.seed.to_string()),
 ];

@@ -54,18 +54,18 @@ pub(crate) fn target(run: &RunResult) -> Option<String> {
 }
 
 /// Lateness, in a line.
-pub(crate) fn lateness(replay: &Replay) -> String {
-    let Some(depth) = replay.depth else {
-        let time = |ns: u64| format::time(ns as f64);
-        let of = &replay.lateness_ns;
-        let faithful = match replay.faithful {
-            Some(true) => "faithful",
-            Some(false) => "not faithful",
-            None => return "no request was measured".to_owned(),
-        };
-        return format!("p50 {}  p99 {}  max {}  {faithful}", time(of.p50), time(of.p99), time(of.max));
+pub(crate) fn lateness(run: &RunResult, replay: &Replay) -> String {
+    let time = |ns: u64| format::time(ns as f64);
+    let of = &replay.lateness_ns;
+    let faithful = match replay.faithful {
+        Some(true) => "faithful",
+        Some(false) => "not faithful",
+        None if run.labels.pace.starts_with("closed") || run.labels.pace == "asap" => {
+            return format!("nothing is due at the pace {}", format::one_line(&run.labels.pace, 20));
+        }
+        None => return "no request was measured".to_owned(),
     };
-    format!("none is due in a closed loop, depth {}", format::count(depth.into()))
+    format!("p50 {}  p99 {}  max {}  {faithful}", time(of.p50), time(of.p99), time(of.max))
 }
 
 /// What was done to requests, and what became of them, each where there was any.
@@ -95,7 +95,7 @@ pub fn replay(results: &Results, style: Style) -> String {
     for (run, name) in results.runs.iter().zip(names::run_names(results)) {
         let Some(replay) = &run.replay else { continue };
         let tone = if replay.faithful == Some(false) { Tone::Worse } else { Tone::Plain };
-        let line = format!("  {:<16} {}", format::one_line(&name, 32), lateness(replay));
+        let line = format!("  {:<16} {}", format::one_line(&name, 32), lateness(run, replay));
         out += &(paint(&line, tone, style) + "\n");
     }
     out

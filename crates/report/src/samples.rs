@@ -87,8 +87,6 @@ pub fn replayed() -> Results {
             failure: None,
         });
         run.replay = Some(Replay {
-            mode: "open".to_owned(),
-            depth: None,
             lateness_ns: Distribution {
                 mean: lateness(1) as f64,
                 deviation: lateness(1) as f64,
@@ -308,6 +306,7 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
             queue_length: 64,
             request_pools: "auto".into(),
             merging: "none".into(),
+            pace: "recorded".to_owned(),
             overlap: "keep".into(),
             seed: 5_786_932_423_948_097_875,
             workload: BTreeMap::new(),
@@ -366,6 +365,8 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
         closed_loop: None,
         target: None,
         replay: None,
+        overload: None,
+        dependent: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::format::{self, ABSENT};
 use crate::names;
 use crate::outside;
+use crate::overload;
 use crate::table::{Style, Tone, header, paint};
 use planewise_model::words;
 use planewise_sim::results::{DirectionMetrics, GcMetrics, PowerLoss, Results, RunResult, Status};
@@ -29,6 +30,11 @@ pub fn single(results: &Results, style: Style) -> String {
         }
         for note in &run.notes {
             out += &paint(&format!("  {}\n", format::one_line(note, 200)), Tone::Plain, style);
+        }
+        if let Some(how_far) = overload::overloaded(run) {
+            out += &paint(&format!("  overloaded: {how_far}\n"), Tone::Worse, style);
+            let remedy = overload::remedy(results).unwrap_or_default();
+            out += &paint(&format!("  {remedy}\n"), Tone::Worse, style);
         }
         out += &paint(&latencies(run), Tone::Plain, style);
         out += &paint(&facts(run), Tone::Plain, style);
@@ -100,8 +106,11 @@ fn facts(run: &RunResult) -> String {
     if let Some(target) = outside::target(run) {
         line("target", target);
     }
+    if let Some(dependent) = &run.dependent {
+        line("dependent", overload::kept(dependent));
+    }
     if let Some(replay) = &run.replay {
-        line("lateness", outside::lateness(replay));
+        line("lateness", outside::lateness(run, replay));
     }
     for (index, change) in outside::changes(run).into_iter().enumerate() {
         line(if index == 0 { "of requests" } else { "" }, change);

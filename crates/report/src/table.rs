@@ -3,6 +3,7 @@
 use crate::format::{self, ABSENT, NEGLIGIBLE};
 use crate::names;
 use crate::outside;
+use crate::overload;
 use planewise_sim::results::{DirectionMetrics, GcMetrics, Results, RunResult, Status};
 use unicode_width::UnicodeWidthStr;
 
@@ -134,9 +135,11 @@ pub(crate) fn header(results: &Results, style: Style) -> String {
     let is_same = results.runs.windows(2).all(|pair| count(&pair[0]) == count(&pair[1]));
     let requests = first.filter(|_| is_same).map(|run| format::count(count(run)));
     item("command queue", first.map(|run| run.labels.command_queue.as_str()));
+    item("pace", first.map(|run| run.labels.pace.as_str()).filter(|pace| !pace.is_empty()));
     if let Some(requests) = requests {
         let noun = if requests == "1" { "request" } else { "requests" };
-        items.insert(items.len() - 1, format!("{requests} {noun}"));
+        let queue = items.iter().position(|item| item.starts_with("command queue")).unwrap_or(items.len());
+        items.insert(queue, format!("{requests} {noun}"));
     }
     wrap(&items, style)
 }
@@ -190,6 +193,7 @@ pub(crate) fn notes(results: &Results, style: Style) -> String {
     if !cut_short.is_empty() {
         lines.push(format!("cut short (*): {}", format::one_line(&cut_short.join(", "), 100)));
     }
+    lines.extend(overloads(results, &names, style));
     for (run, name) in results.runs.iter().zip(&names) {
         let name = format::one_line(name, 60);
         let failure = run.target.as_ref().and_then(|target| target.failure.as_ref());
@@ -203,6 +207,19 @@ pub(crate) fn notes(results: &Results, style: Style) -> String {
         lines.push("interrupted: not everything asked for was run".to_owned());
     }
     lines.iter().map(|line| paint(line, Tone::Faint, style) + "\n").collect()
+}
+
+/// Which runs are overloaded, how far, and what to do.
+fn overloads(results: &Results, names: &[String], style: Style) -> Vec<String> {
+    let Some(remedy) = overload::remedy(results) else { return Vec::new() };
+    let mut lines = broken(&format!("overloaded ({}): {}", overload::MARK, overload::MEANING), style);
+    for (run, name) in results.runs.iter().zip(names) {
+        if let Some(how_far) = overload::overloaded(run) {
+            lines.extend(broken(&format!("{}: {how_far}", format::one_line(name, 60)), style));
+        }
+    }
+    lines.extend(broken(&remedy, style));
+    lines
 }
 
 /// A sentence in lines of the terminal's width, broken between words.
@@ -219,15 +236,22 @@ fn broken(sentence: &str, style: Style) -> Vec<String> {
     lines
 }
 
-/// The columns that name each run; the first marks the baseline and runs cut short.
+/// What stands behind a run's name.
+fn marks(run: &RunResult) -> String {
+    let cut_short = if run.status == Status::Interrupted { "*" } else { "" };
+    let overloaded = if overload::is_overloaded(run) { overload::MARK } else { "" };
+    format!("{cut_short}{overloaded}")
+}
+
+/// The columns that name each run; the first marks the baseline, and runs that are cut short or overloaded.
 pub(crate) fn identity_columns(results: &Results) -> Vec<Column> {
     let identity = names::identity(results).into_iter().enumerate();
     identity
         .map(|(place, distinction)| {
             let cell = |(index, value): (usize, &String)| {
-                let cut_short = place == 0 && results.runs[index].status == Status::Interrupted;
+                let marks = if place == 0 { marks(&results.runs[index]) } else { String::new() };
                 let tone = if place == 0 && index == results.baseline { Tone::Strong } else { Tone::Plain };
-                Cell(format::one_line(value, NAME_CELLS) + if cut_short { "*" } else { "" }, tone)
+                Cell(format::one_line(value, NAME_CELLS) + &marks, tone)
             };
             Column {
                 group: "",
@@ -475,10 +499,13 @@ fn stacked(results: &Results, style: Style) -> String {
     let baseline = results.runs.get(results.baseline);
     let mut out = String::new();
     for (index, (run, name)) in results.runs.iter().zip(&names).enumerate() {
-        let mark = if run.status == Status::Interrupted { " *" } else { "" };
+        let mark = match marks(run) {
+            marks if marks.is_empty() => marks,
+            marks => format!(" {marks}"),
+        };
         let note = if index == results.baseline { " (baseline)" } else { "" };
         let room = style.width.unwrap_or(80).saturating_sub(mark.width() + note.width()).max(8);
-        out += &paint(&(format::one_line(name, room) + mark + note), Tone::Strong, style);
+        out += &paint(&(format::one_line(name, room) + &mark + note), Tone::Strong, style);
         out.push('\n');
         for (title, pick) in [("read", READ), ("write", WRITE)] {
             let Some(of) = pick(run) else {

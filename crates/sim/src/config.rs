@@ -1,6 +1,7 @@
 //! A run's configuration: the device, its condition, the host stack. Everything named is looked up in [`RunConfig::resolve`].
 
 use crate::alloc::region;
+use crate::drivers::pace::Pace;
 use crate::error::SimError;
 use crate::ftl::Condition;
 use crate::host::{CommandQueue, HostStack, Merging, Overlap, QueueCounts, RequestPools, StackConfig};
@@ -102,14 +103,19 @@ pub struct RunConfig {
     pub advanced: AdvancedUse,
     /// Length of the host's I/O queue, 1 to 4096; of each pool, where there are two.
     pub queue_length: u32,
+    /// How many pools its slots are counted by.
+    pub request_pools: RequestPools,
     /// Which requests count in that length.
     pub queue_counts: QueueCounts,
-    /// How many pools they are counted by.
-    pub request_pools: RequestPools,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576 (Linux's `max_sectors_kb`).
     pub max_sectors_kb: u32,
+    /// When the requests of a trace leave; workloads have a pace of their own.
+    pub pace: Pace,
+    /// What recorded times are multiplied by: gaps at the dependent pace. At the recorded pace the requests come with such times, and
+    /// results only say so.
+    pub scale_time: f64,
     /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
     pub overlap: Overlap,
     /// Seed of all randomness.
@@ -128,10 +134,12 @@ impl RunConfig {
             told_units: None,
             advanced: AdvancedUse::Auto,
             queue_length: 64,
-            queue_counts: QueueCounts::default(),
             request_pools: RequestPools::Auto,
+            queue_counts: QueueCounts::default(),
             merging: Merging::None,
             max_sectors_kb: 512,
+            pace: Pace::Recorded,
+            scale_time: 1.0,
             overlap: Overlap::Keep,
             seed: planewise_model::rng::DEFAULT_SEED,
         }
@@ -179,12 +187,12 @@ impl RunConfig {
             max_sectors_kb: self.max_sectors_kb,
             overlap: self.overlap,
             command_queue,
+            request_pools: self.request_pools,
             slots_apart: self.queue_counts.slots_apart(match command_queue {
                 // Each request that a blocking device works on keeps at least one plane from all others.
                 CommandQueue::Blocking => profile.geometry.planes(),
                 CommandQueue::Ncq(depth) => depth,
             }),
-            request_pools: self.request_pools,
         };
         Ok(Resolved { profile, advanced, tunables: stack.tunable_values()?, stack: HostStack::new(&stack)? })
     }

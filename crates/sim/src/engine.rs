@@ -52,9 +52,8 @@ impl<O: Observer> Simulator<O> {
     /// Unknown names, options out of range, a condition that the device cannot hold.
     pub fn new(config: &RunConfig, mut observer: O) -> Result<Simulator<O>, SimError> {
         let parts = config.resolve()?;
-        let slots = parts.stack.queue().length();
-        let device =
-            Device::new(&parts.profile, parts.advanced, config.condition, slots, config.seed)?;
+        let slots = parts.stack.queue().slots();
+        let device = Device::new(&parts.profile, parts.advanced, config.condition, slots, config.seed)?;
         observer.start(device.geometry(), device.executors());
         if observer.wants_contents() {
             device.visit_contents(|lpn, ppn| observer.holds(lpn, ppn));

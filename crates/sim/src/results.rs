@@ -89,6 +89,67 @@ pub struct RunResult {
     /// How a trace was replayed on a target; nothing for other runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replay: Option<Replay>,
+    /// How the trace asked for more than could be served; nothing when it did not, and where nothing is due at recorded times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub overload: Option<Overload>,
+    /// What recorded completions did for the dependent pace; nothing for other paces.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dependent: Option<Dependent>,
+}
+
+/// How a trace at recorded times asked for more than could be served.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Cause {
+    /// A last part of the window holds more work than time: the backlog grows to its end.
+    #[default]
+    Grows,
+    /// Requests wait outside the full queue for a quarter of the window or more.
+    Stands,
+}
+
+/// A trace at recorded times that asked for more than could be served: latencies are those of the backlog, and depend on how long
+/// the trace is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Overload {
+    /// How.
+    pub cause: Cause,
+    /// Of a backlog that grows: share of the window, at its end, that holds more work than time. Of one that stands: share of the
+    /// window in which requests waited outside the full queue.
+    pub window_share: f64,
+    /// How much too fast the trace is, above 1: work over time in that part of the window; or the share in which the backlog stands,
+    /// over the quarter of the window that a burst may take.
+    pub factor: f64,
+    /// Of a backlog that grows: mean wait before issue at its end, ns. Of one that stands: mean wait outside the queue, ns.
+    pub backlog_ns: u64,
+    /// Of a backlog that grows: requests that wait at the end of the window. Of one that stands: that wait outside the queue, mean over
+    /// the time when any do.
+    pub backlog_requests: u64,
+    /// Requests a second that arrived.
+    pub offered_iops: f64,
+    /// Requests a second at which the trace would not be overloaded.
+    pub stable_iops: f64,
+    /// The factor of time (`--scale-time`) that makes it so.
+    pub stable_scale_time: f64,
+}
+
+/// What a replay at the dependent pace knew, and how long it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Dependent {
+    /// Requests of which the trace does not say when they completed: nothing waited for them.
+    pub without_completion: u64,
+    /// From the first arrival to the last one in the recording, times the factor of time, ns.
+    pub recorded_ns: u64,
+    /// The same here, ns.
+    pub replayed_ns: u64,
+    /// Requests under way at an arrival, that one included, of those whose completions are known: mean over arrivals of the recording.
+    pub recorded_depth: f64,
+    /// The most of them.
+    pub recorded_depth_max: u64,
+    /// Requests under way at an arrival, that one included: mean over arrivals here.
+    pub replayed_depth: f64,
+    /// The most of them.
+    pub replayed_depth_max: u64,
 }
 
 /// A target as it was measured from outside.
@@ -120,17 +181,13 @@ pub struct MeasuredTarget {
 /// How a trace was replayed on a target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
-    /// `open`: at the recorded times; `closed`: as fast as so many in flight allow.
-    pub mode: String,
-    /// Requests in flight of a closed loop at most.
-    pub depth: Option<u32>,
     /// From the time when a request was due to when it was in the hands of the target's driver, or of the scheduler in front of
-    /// it. All 0 in a closed loop, where nothing is due.
+    /// it. All 0 at the paces `closed:N` and `asap`, where nothing is due.
     pub lateness_ns: Distribution,
     /// The 99th percentile of lateness above which the replay is not faithful, ns.
     pub lateness_bound_ns: u64,
-    /// Whether the 99th percentile of lateness is within the bound. Absent where nothing says so: in a closed loop, where nothing is
-    /// due, and where no request was measured.
+    /// Whether the 99th percentile of lateness is within the bound. Absent where nothing says so: at the paces `closed:N` and
+    /// `asap`, where nothing is due, and where no request was measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub faithful: Option<bool>,
     /// Requests that were late because the host's queue had no room: the target is slower than the trace.
@@ -242,6 +299,10 @@ pub struct Labels {
     /// Which adjacent requests become one: `none`, `back` or `full`.
     #[serde(default = "no_merging")]
     pub merging: String,
+    /// When the requests of the trace left: `recorded`, `dependent`, `closed:N` or `asap`; empty for a workload, which has a pace of
+    /// its own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pace: String,
     /// Whether the order of requests that overlap is kept: `keep` or `ignore`. Results from before the option ignored it.
     #[serde(default = "overlap_ignored")]
     pub overlap: String,

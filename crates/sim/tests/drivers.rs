@@ -3,11 +3,15 @@
 mod common;
 
 use common::{device, pages, run};
+use planewise_model::rng::generator;
 use planewise_model::{Direction, Lsn, Ns, Request};
-use planewise_sim::drivers::replay::{ReplayOptions, replay};
-use planewise_sim::host::Merging;
+use planewise_sim::drivers::pace::Pace;
+use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, replay};
+use planewise_sim::host::{Merging, Slot};
+use planewise_sim::observers::{Completion, Observer};
 use planewise_sim::results::{RunResult, Status};
 use planewise_sim::{RunConfig, SimError, Simulator};
+use rand::RngExt;
 use std::sync::atomic::AtomicBool;
 
 fn open(config: &RunConfig, requests: &[Request], warm_up: u64) -> Result<RunResult, SimError> {
@@ -32,6 +36,103 @@ fn littles_law_holds_on_an_open_loop_run() {
         "{} {expected}",
         metrics.mean_queue_depth
     );
+}
+
+/// A run that is recorded, and the record replayed at the dependent pace on the same device: nothing changes.
+#[test]
+fn a_record_of_a_device_replayed_on_it_at_the_dependent_pace_is_the_same_run() {
+    for scheduler in ["noop", "mq-deadline", "piq", "bfq", "kyber"] {
+        for (merging, queue, command_queue) in
+            [(Merging::None, 64, "blocking"), (Merging::Full, 4, "ncq:2"), (Merging::Full, 64, "ncq:32")]
+        {
+            for seed in 0..5 {
+                let what = format!("{scheduler}, {merging}, queue {queue}, {command_queue}, seed {seed}");
+                let mut config =
+                    RunConfig { scheduler: scheduler.into(), merging, ..RunConfig::new(device(2, 2, 1, 1)) };
+                config.queue_length = queue;
+                config.profile.interface.command_queue = command_queue.into();
+                let mut random = generator(seed, "requests");
+                let mut now = 0;
+                let requests: Vec<Request> = (0..1500)
+                    .map(|n| {
+                        now += if random.random_range(0..8) == 0 {
+                            random.random_range(0..4_000_000)
+                        } else {
+                            0
+                        };
+                        let place = if n % 3 == 0 { n } else { random.random_range(0..2000) };
+                        Request::new(Ns(now), Lsn(place * 8), 8, Direction::ALL[random.random_range(0..2)])
+                    })
+                    .collect();
+                let recorded = completions(&config, &requests, 0);
+                let mut record = requests;
+                for done in &recorded {
+                    record[done.sequence as usize].response = Some(done.completed - done.request.arrival);
+                }
+                let config = RunConfig { pace: Pace::Dependent, ..config };
+                let times = |all: &[Completion]| {
+                    all.iter()
+                        .map(|one| (one.sequence, one.request.arrival, one.completed))
+                        .collect::<Vec<_>>()
+                };
+                assert!(times(&recorded) == times(&completions(&config, &record, 100)), "{what}");
+            }
+        }
+    }
+}
+
+#[derive(Default)]
+struct Kept(Vec<Completion>);
+
+impl Observer for Kept {
+    fn complete(&mut self, _slot: Slot, completion: &Completion) {
+        self.0.push(*completion);
+    }
+}
+
+fn completions(config: &RunConfig, requests: &[Request], warm_up: u64) -> Vec<Completion> {
+    let stop = AtomicBool::new(false);
+    let mut options =
+        ReplayOptions { warm_up, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
+    replay(config, &mut requests.iter().copied(), Kept::default(), &mut options).expect("the run ends").1.0
+}
+
+#[test]
+fn other_paces_end_with_full_queues_merging_and_a_power_cut() {
+    let requests: Vec<Request> = (0..400u64)
+        .map(|n| Request {
+            response: (n % 5 > 0).then_some(Ns(50_000)),
+            ..Request::new(Ns(n * 1000), Lsn(n * 8), 8, Direction::Write)
+        })
+        .collect();
+    for pace in [Pace::Dependent, Pace::Closed(1), Pace::Closed(700), Pace::Asap] {
+        for queue in [1, 3, 64] {
+            let mut config = RunConfig {
+                pace,
+                queue_length: queue,
+                merging: Merging::Full,
+                ..RunConfig::new(device(1, 2, 1, 1))
+            };
+            config.profile.interface.command_queue = "ncq:1".into();
+            assert_eq!(completions(&config, &requests, 10).len(), 400, "{pace}, {queue}");
+            for cut in [PowerCut::At(Ns(1_500_000)), PowerCut::After(30)] {
+                let stop = AtomicBool::new(false);
+                let mut options = ReplayOptions {
+                    warm_up: 0,
+                    stop: &stop,
+                    progress: &mut |_| {},
+                    trace: "test",
+                    power_cut: Some(cut),
+                };
+                let (result, ()) = replay(&config, &mut requests.iter().copied(), (), &mut options).unwrap();
+                let found = result.metrics.gc.power_loss.unwrap();
+                assert!(
+                    found.lost_pages == 0 && result.metrics.requests.completed < 400,
+                    "{pace}, {queue}: {found:?}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -155,7 +155,8 @@ fn a_region_larger_than_the_device_is_one_region_and_the_results_say_so() {
         let notes = Simulator::new(&config, ()).unwrap().scheduler_notes();
         assert!(notes.len() == 1 && notes[0].contains("4294967296 bytes"), "{scheduler}: {notes:?}");
         assert!(notes[0].contains("one region"), "{notes:?}");
-        let run = replay::replay(&config, &mut reads(&[1, 300, 2]).into_iter(), (), &mut options()).unwrap().0;
+        let run =
+            replay::replay(&config, &mut reads(&[1, 300, 2]).into_iter(), (), &mut options()).unwrap().0;
         assert_eq!(run.notes, notes);
     }
     // All of the device is one ring of one region: up by address, as one sub-queue does.

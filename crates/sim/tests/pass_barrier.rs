@@ -96,7 +96,11 @@ fn the_ring_stands_still_until_the_other_direction_is_complete_in_the_region_or_
     // 1, 2, then 101, 102, then the write's turn.
     let (before, clear, counters) = write_of_mixed(&[("barrier", "device"), ("pass_over", "0")]);
     assert_eq!((before, clear), (4, [true, true]));
-    assert_eq!((counters.get("barrier_waits"), counters.get("passed_over")), (2, 0), "before the write, and behind it");
+    assert_eq!(
+        (counters.get("barrier_waits"), counters.get("passed_over")),
+        (2, 0),
+        "before the write, and behind it"
+    );
     let (before, clear, _) = write_of_mixed(&[("barrier", "region"), ("pass_over", "0")]);
     assert_eq!((before, clear[0]), (4, true));
 }
@@ -120,7 +124,9 @@ fn an_overdue_request_is_not_passed_over_and_does_not_pass_the_barrier() {
     let (completions, counters) = run(&config("ncq:32", &tunables), &mixed());
     let write = completions.iter().find(|completion| page(completion) == -5).unwrap();
     assert_eq!(write.issued, Ns::ZERO);
-    assert!(completions.iter().all(|other| other.sequence == write.sequence || other.issued >= write.completed));
+    assert!(
+        completions.iter().all(|other| other.sequence == write.sequence || other.issued >= write.completed)
+    );
     assert_eq!(counters.get("expired"), 1);
 }
 
@@ -165,7 +171,9 @@ fn directions_never_meet_across_the_barrier_and_the_device_never_rests_while_req
     let mut met_without = 0;
     for seed in 0..24 {
         let (requests, ..) = adversarial(seed);
-        for (barrier, pass_over) in [("none", "0"), ("region", "0"), ("region", "8"), ("device", "0"), ("device", "8")] {
+        for (barrier, pass_over) in
+            [("none", "0"), ("region", "0"), ("region", "8"), ("device", "0"), ("device", "8")]
+        {
             let interface = ["blocking", "ncq:1", "ncq:8", "ncq:32"][seed as usize % 4];
             let tunables = [("barrier", barrier), ("pass_over", pass_over)];
             let (completions, _) = run(&config(interface, &tunables), &requests);
@@ -223,7 +231,9 @@ fn no_request_waits_longer_than_the_bound_on_any_stream_and_interface() {
             });
             // Of its own kind, what arrived before goes first.
             let waited_before = completions.iter().filter(|other| {
-                other.request.direction != flood && other.released < lone.released && other.issued > lone.released
+                other.request.direction != flood
+                    && other.released < lone.released
+                    && other.issued > lone.released
             });
             let bound = bound * (waited_before.count() as u64 + 1);
             assert!(others.count() as u64 <= bound, "{what}: {lone:?}, at most {bound}");
@@ -234,10 +244,15 @@ fn no_request_waits_longer_than_the_bound_on_any_stream_and_interface() {
         let soon = [("read_expire", "2"), ("write_expire", "2")];
         let tunables_with: Vec<(&str, &str)> = tunables.iter().chain(&soon).copied().collect();
         let (completions, _) = run(&config(interface, &tunables_with), &requests);
-        for late in completions.iter().filter(|completion| completion.issued > completion.released + Ns(expire)) {
+        for late in
+            completions.iter().filter(|completion| completion.issued > completion.released + Ns(expire))
+        {
             let deadline = late.released + Ns(expire);
-            let earlier = completions.iter().filter(|other| other.released <= late.released && other.issued >= deadline);
-            let between = completions.iter().filter(|other| other.issued > deadline && other.issued < late.issued);
+            let earlier = completions
+                .iter()
+                .filter(|other| other.released <= late.released && other.issued >= deadline);
+            let between =
+                completions.iter().filter(|other| other.issued > deadline && other.issued < late.issued);
             // It is one of them, and there is the turn under way.
             let bound = (earlier.count() as u64 + 1) * batch;
             assert!(between.count() as u64 <= bound, "{what}: {late:?}, at most {bound}");

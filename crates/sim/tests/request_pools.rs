@@ -36,15 +36,19 @@ fn on_ssd1(scheduler: &str, queue: u32, pools: RequestPools) -> RunConfig {
 
 #[test]
 fn under_cfq_readers_beside_a_deep_writer_wait_as_with_a_queue_that_has_room_for_all() {
-    let p99 = |pools, queue| readers_beside_a_writer(&on_ssd1("cfq", queue, pools)).metrics.read.latency_ns.p99;
-    let (two, one, long) = (p99(RequestPools::Auto, 128), p99(RequestPools::One, 128), p99(RequestPools::One, 512));
+    let p99 =
+        |pools, queue| readers_beside_a_writer(&on_ssd1("cfq", queue, pools)).metrics.read.latency_ns.p99;
+    let (two, one, long) =
+        (p99(RequestPools::Auto, 128), p99(RequestPools::One, 128), p99(RequestPools::One, 512));
     assert!(one > 20 * long, "one pool keeps readers out: {one} ns, with room {long}");
     assert!(two < 2 * long, "two pools do not: {two} ns, with room {long}");
 }
 
 #[test]
 fn those_of_linux_2_6_32_have_two_pools_and_the_others_one() {
-    for (scheduler, slots) in [("cfq", 190), ("deadline", 190), ("anticipatory", 190), ("pass", 190), ("noop", 64), ("kyber", 64)] {
+    for (scheduler, slots) in
+        [("cfq", 190), ("deadline", 190), ("anticipatory", 190), ("pass", 190), ("noop", 64), ("kyber", 64)]
+    {
         let config = RunConfig { scheduler: scheduler.into(), ..RunConfig::new(device(1, 1, 1, 1)) };
         assert_eq!(slots_of(&config), slots, "{scheduler}");
         let two = RunConfig { request_pools: RequestPools::Two, ..config.clone() };
@@ -82,7 +86,11 @@ fn the_process_that_fills_a_pool_has_a_batch_of_half_as_many_again_and_others_ha
         ..RunConfig::new(device(1, 1, 1, 1))
     };
     assert_eq!(entered_at_once(&queue(16), |_| (false, 1)), 24, "half as many again");
-    assert_eq!(entered_at_once(&queue(128), |_| (false, 1)), 128 + 31, "the last of the 128 is the batch's first of 32");
+    assert_eq!(
+        entered_at_once(&queue(128), |_| (false, 1)),
+        128 + 31,
+        "the last of the 128 is the batch's first of 32"
+    );
     // The first 15 are of others: the one that fills it goes on alone.
     assert_eq!(entered_at_once(&queue(16), |n| (false, if n < 15 { 1 } else { 2 })), 24);
     assert_eq!(entered_at_once(&queue(16), |n| (false, n as u32)), 16, "each another process");
@@ -102,7 +110,8 @@ fn in_a_replay_reads_pass_writes_that_wait_outside_and_all_complete_in_any_numbe
         let config =
             RunConfig { scheduler: "deadline".into(), request_pools: pools, ..RunConfig::new(profile) };
         let stop = AtomicBool::new(false);
-        let mut options = ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
+        let mut options =
+            ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
         let result = replay(&config, &mut requests.clone().into_iter(), (), &mut options).unwrap().0;
         assert_eq!((result.metrics.requests.submitted, result.metrics.requests.completed), (451, 451));
         result.metrics.read.latency_ns.max
@@ -138,7 +147,10 @@ fn a_read_does_not_pass_a_write_of_its_page_that_waits_outside() {
 #[test]
 fn a_pool_serves_its_own_in_their_order() {
     let requests: Vec<Request> = (0..300)
-        .map(|n| Request { process: 1 + n as u32 % 3, ..Request::new(Ns(n), Lsn(n * 8), 8, Direction::Write) })
+        .map(|n| Request {
+            process: 1 + n as u32 % 3,
+            ..Request::new(Ns(n), Lsn(n * 8), 8, Direction::Write)
+        })
         .collect();
     let mut config = RunConfig { request_pools: RequestPools::Two, ..RunConfig::new(device(1, 1, 1, 1)) };
     config.queue_length = 8;

@@ -46,8 +46,7 @@ fn overwrite<O: Observer>(
 ) -> Result<(), SimError> {
     let pages = simulator.user_sectors() / 8;
     for _ in 0..(pages as f64 * turns) as u64 {
-        let mut request =
-            Request::new(simulator.now(), Lsn(page(random, pages) * 8), 8, Direction::Write);
+        let mut request = Request::new(simulator.now(), Lsn(page(random, pages) * 8), 8, Direction::Write);
         while !simulator.has_room(&request) {
             let next = simulator.next_event();
             simulator.advance(next)?;

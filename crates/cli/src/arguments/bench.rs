@@ -56,6 +56,8 @@ impl Args for JobOptions {
         let command = command.mut_arg("schedulers", |argument| {
             argument.help("Host scheduler (see `planewise scheduler list`) [default: noop]")
         });
+        // A workload has a pace of its own: the option is there to say so.
+        let command = command.mut_arg("pace", |argument| argument.hide(true));
         command.args(OPTIONS.iter().enumerate().map(|(index, entry)| {
             let argument = Arg::new(entry.name)
                 .long(entry.name)

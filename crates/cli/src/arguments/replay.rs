@@ -4,13 +4,12 @@ use super::{CommonArguments, DriveArguments, PartArguments, PlaceArgument, ReadA
 use crate::axes::Given;
 use clap::Args;
 use planewise_model::Ns;
-use std::num::NonZeroU32;
 
 /// `planewise replay`
 ///
 /// Replays a trace on a simulated device, a block device or a file, behind a host stack of this program: its I/O queue, merging and
-/// any of its schedulers. Requests are issued at the recorded times; how late each was issued is measured, and a run that was late too
-/// often is marked as not faithful. Options that take a list (`<NAME,..>`) are combined, each value with each: one run after another
+/// any of its schedulers. Requests are issued at the recorded times, or at another --pace; how late each was issued is measured, and a
+/// run that was late too often is marked as not faithful. Options that take a list (`<NAME,..>`) are combined, each value with each: one run after another
 /// on the same target.
 #[derive(Debug, Args)]
 pub struct ReplayArguments {
@@ -36,18 +35,6 @@ pub struct ReplayArguments {
     /// Leave writes out
     #[arg(long, help_heading = "Trace")]
     pub reads_only: bool,
-    /// Issue requests as fast as --depth of them in flight allow, in their order, instead of at the recorded times
-    #[arg(long, requires = "depth", conflicts_with = "scale_time", help_heading = "Trace")]
-    pub closed_loop: bool,
-    /// Requests of a closed loop in flight
-    #[arg(
-        long,
-        value_name = "D",
-        allow_negative_numbers = true,
-        requires = "closed_loop",
-        help_heading = "Trace"
-    )]
-    pub depth: Option<NonZeroU32>,
     /// Lateness that 99 % of requests must not exceed for a replay to count as faithful, such as 200us
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = super::time, default_value = "1ms", help_heading = "Trace")]
     pub lateness_bound: Ns,

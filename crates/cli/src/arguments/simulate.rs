@@ -12,7 +12,7 @@ use std::path::PathBuf;
 ///
 /// Options that take a list (`<NAME,..>`) are combined, each value with each: one run for every combination. Schedulers
 /// vary fastest, then level, allocation, gc, victims, buffer-pages, gc-threshold, separate, wear, flash-scheduler,
-/// command-queue, queue, condition, and seed slowest. The first run is the baseline of the ratios. When an option of the
+/// merging, command-queue, queue, condition, pace, and seed slowest. The first run is the baseline of the ratios. When an option of the
 /// device has several values and no schedulers are given, only noop runs.
 #[derive(Debug, Args)]
 pub struct CompareArguments {
@@ -58,9 +58,10 @@ pub struct SimulationArguments {
     #[arg(long, help_heading = "Trace")]
     pub wrap: bool,
     /// Device profile by name (see `planewise device list`) or TOML file; behind it changes of its keys:
-    /// gc-128g:geometry.channels=8,interface.command_queue=ncq:16
-    #[arg(long, value_name = "PROFILE|FILE", default_value = "piq-128g", help_heading = "Device")]
-    pub device: String,
+    /// gc-128g:geometry.channels=8,interface.command_queue=ncq:16 [default: piq-128g, with a command queue of ncq:32 in the place of its
+    /// blocking interface]
+    #[arg(long, value_name = "PROFILE|FILE", help_heading = "Device")]
+    pub device: Option<String>,
     /// What `bench` has too.
     #[command(flatten)]
     pub common: CommonArguments,

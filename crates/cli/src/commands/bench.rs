@@ -3,6 +3,7 @@
 use super::simulate::{self, Job};
 use super::{bench_real, experiment};
 use crate::arguments::BenchArguments;
+use crate::axes::AXES;
 use crate::execute::Input;
 use crate::failure::Failure;
 use crate::plan::{Plan, RUNS_MAX};
@@ -21,6 +22,7 @@ use std::sync::atomic::AtomicBool;
 /// # Errors
 /// A workload or an option that is wrong, and all of [`simulate::simulate`].
 pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Failure> {
+    check_pace(arguments)?;
     if let Some(name) = &arguments.experiment {
         return experiment::execute(arguments, name, stop);
     }
@@ -41,6 +43,7 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
     let device = device(arguments, &workload.definition)?;
     arguments.drive.check_simulated(&format!("sim:{device}"))?;
     let mut plan = Plan::new(&arguments.axes.0, true, &device, &arguments.common)?;
+    plan.options.remove("pace");
     let device_bytes = plan.profile.user_capacity().0;
     let variations = variations(&arguments.vary, &given, &workload.definition, device_bytes)?;
     let each = vary(&mut plan, &variations)?;
@@ -64,6 +67,17 @@ pub fn execute(arguments: &BenchArguments, stop: &AtomicBool) -> Result<(), Fail
         table: planewise_report::bench,
     };
     simulate::simulate(job, stop)
+}
+
+/// Requests of a workload leave when its processes are ready for them.
+fn check_pace(arguments: &BenchArguments) -> Result<(), Failure> {
+    let pace = AXES.iter().zip(&arguments.axes.0).find(|(axis, _)| axis.name == "pace");
+    match pace.and_then(|(_, given)| given.first()) {
+        Some(pace) => Err(Failure::usage(format!(
+            "--pace: found '{pace}'; allowed: with a trace (compare, run, replay); a workload sets its own, by iodepth, thinktime and rate"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// A workload that was found.

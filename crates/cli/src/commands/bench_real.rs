@@ -69,7 +69,7 @@ pub fn execute(
     let in_flight = needs.iter().map(|needs| needs.in_flight).try_fold(0, |most, one| Some(one?.max(most)));
     let mut given = arguments.axes.0.clone();
     let condition = simulated.is_some().then(|| host::condition(&mut given)).transpose()?;
-    let Hosts { mut hosts, names, mut options } = host::hosts(&given, common, in_flight)?;
+    let Hosts { mut hosts, names, mut options, .. } = host::hosts(&given, common, in_flight)?;
     let condition_text = condition.map_or("as found".to_owned(), |condition| condition.to_string());
     for (host, _) in &mut hosts {
         host.condition.clone_from(&condition_text);
@@ -83,6 +83,7 @@ pub fn execute(
         ));
     }
     let text = workload.definition.to_toml();
+    options.remove("pace");
     options.extend(bench::options(arguments, name));
     let setup = Setup {
         trace: TraceSetup {

@@ -1,4 +1,4 @@
-//! `planewise replay`: a trace on a target, at the recorded times or as fast as so many in flight allow.
+//! `planewise replay`: a trace on a target, at the recorded times or at another pace.
 
 use super::bench_real::{described, look_at};
 use super::measured::{Claimed, Of, failed, one_by_one};
@@ -10,7 +10,7 @@ use crate::plan;
 use crate::progress::Progress;
 use crate::record::{Recorder, path_of_run};
 use crate::request_log::{self, RequestLog};
-use crate::source::Source;
+use crate::source::{Scaled, Source};
 use crate::target::{self, Wanted};
 use planewise_io::drivers::ahead::Ahead;
 use planewise_io::drivers::fit::{Fit, FitOptions, Fitted, FittedSource};
@@ -51,7 +51,7 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     }
     let mut source = Source::find(&arguments.trace, &arguments.read, arguments.part.requests, &seeds)?;
     source.keep()?;
-    source.scale_time = arguments.part.scale_time;
+    check_paces(&source, &plan.paces, arguments)?;
     // Requests that are made, not read, differ from seed to seed.
     let apart = if source.is_one() { &seeds[..1] } else { &seeds[..] };
     let traces: Vec<Decoded> =
@@ -142,12 +142,12 @@ fn hosts(arguments: &ReplayArguments, is_simulated: bool) -> Result<(Hosts, Cond
     let is_given =
         |name: &str| AXES.iter().zip(&given).any(|(axis, given)| axis.name == name && !given.is_empty());
     let (depth_given, queue_given) = (is_given("command-queue"), is_given("queue"));
-    let in_flight = arguments.depth.map(|depth| u64::from(depth.get()));
+    let in_flight = in_flight(&given);
     let mut plan = host::hosts(&given, common, in_flight)?;
     let known = arguments.device.as_deref().map(plan::profile).transpose()?;
     for (host, depth) in &mut plan.hosts {
         if !depth_given {
-            *depth = in_flight.map_or(DEPTH_DEFAULT, |depth| depth.min(4096) as u32);
+            *depth = in_flight.map_or(DEPTH_DEFAULT, |requests| requests.min(4096) as u32);
         }
         if is_simulated {
             host.condition = condition.to_string();
@@ -168,13 +168,32 @@ fn hosts(arguments: &ReplayArguments, is_simulated: bool) -> Result<(Hosts, Cond
     {
         let short = if queue_given { host.queue_length } else { 4096 };
         return Err(Failure::usage(format!(
-            "--depth: found {in_flight} with a queue of {short}; allowed: up to the length of the queue, which is at most 4096"
+            "--pace: found closed:{in_flight} with a queue of {short}; allowed: up to the length of the queue, which is at most 4096"
         )));
     }
     if is_simulated {
         plan.options.insert("condition".to_owned(), condition.to_string());
     }
     Ok((plan, condition))
+}
+
+/// Requests under way at a time, when that is what all runs go by; the most of them.
+fn in_flight(given: &[Vec<String>]) -> Option<u64> {
+    let place = AXES.iter().position(|axis| axis.name == "pace").expect("an axis");
+    let closed = given[place].iter().map(|text| match text.parse() {
+        Ok(Pace::Closed(requests)) => Some(u64::from(requests)),
+        // What is no pace at all is refused where all axes are read.
+        _ => None,
+    });
+    closed.collect::<Option<Vec<u64>>>()?.into_iter().max()
+}
+
+/// Whether the trace has what the paces go by.
+fn check_paces(source: &Source, paces: &[Pace], arguments: &ReplayArguments) -> Result<(), Failure> {
+    if arguments.part.scale_time.is_some() && !paces.iter().any(|pace| pace.goes_by_times()) {
+        return Err(plan::no_times_to_scale(paces[0]));
+    }
+    if paces.contains(&Pace::Dependent) { source.check_completions() } else { Ok(()) }
 }
 
 /// Of a simulated target, too, only the profile decides what is inside.
@@ -307,8 +326,9 @@ impl Replay<'_> {
         self.traces[0].kept.as_ref()
     }
 
-    fn pace(&self) -> Pace {
-        self.arguments.depth.map_or(Pace::Recorded, |depth| Pace::Closed(depth.get()))
+    /// What recorded times are multiplied by.
+    fn scale(&self) -> f64 {
+        self.arguments.part.scale_time.unwrap_or(1.0)
     }
 
     /// The target of a run: a simulated one begins anew with each.
@@ -370,10 +390,9 @@ impl Replay<'_> {
     /// Says what is written before anything is.
     fn announce(&self, target: &TargetInfo, checked: &Checked) {
         let Some((start, end)) = checked.once.written else { return };
-        let time = match self.pace() {
-            Pace::Recorded => Some(Duration::from_nanos(checked.time.0)),
-            Pace::Closed(_) => None,
-        };
+        // Only recorded times say how long it takes.
+        let is_recorded = self.plan.paces.iter().all(|pace| *pace == Pace::Recorded);
+        let time = is_recorded.then(|| Duration::from_nanos((checked.time.0 as f64 * self.scale()) as u64));
         let plan = WritePlan {
             target,
             what: if self.plan.hosts.len() == 1 {
@@ -440,8 +459,6 @@ impl Replay<'_> {
             ("wrap", arguments.wrap.to_string()),
             ("align", arguments.align.to_string()),
             ("reads-only", arguments.reads_only.to_string()),
-            ("closed-loop", arguments.closed_loop.to_string()),
-            ("depth", number(arguments.depth.map(|depth| depth.get().into()))),
             ("lateness-bound", format!("{}ns", arguments.lateness_bound.0)),
             ("device", text(&arguments.device)),
             ("page-bytes", number(arguments.page_bytes.map(u64::from))),
@@ -460,17 +477,20 @@ impl Replay<'_> {
         stop: &AtomicBool,
     ) -> Result<(RunResult, Option<Failure>), Failure> {
         let seed = self.plan.hosts[index].0.seed;
+        // Other paces than the recorded one go by unscaled times.
+        let scale = if self.plan.paces[index] == Pace::Recorded { self.scale() } else { 1.0 };
         if let Some(kept) = self.kept() {
             let mut target = self.open(index)?;
-            let source = &mut kept.iter().copied();
+            let source = &mut Scaled::new(kept.iter().copied(), scale)?;
             return self.replay(index, directory, &mut *target, source, progress, stop);
         }
         std::thread::scope(|scope| {
             // Before the target is opened, which keeps this thread, and those that it starts, on one processor.
-            let mut ahead =
+            let ahead =
                 Ahead::start(scope, || self.source.open_for(seed).map_err(|failure| failure.to_string()));
             let mut target = self.open(index)?;
-            self.replay(index, directory, &mut *target, &mut ahead, progress, stop)
+            let source = &mut Scaled::new(ahead, scale)?;
+            self.replay(index, directory, &mut *target, source, progress, stop)
         })
     }
 
@@ -497,7 +517,8 @@ impl Replay<'_> {
             before = submitted;
         };
         let mut options = ReplayOptions {
-            pace: self.pace(),
+            pace: self.plan.paces[index],
+            scale_time: self.scale(),
             warm_up: self.arguments.part.warmup,
             lateness_bound: self.arguments.lateness_bound,
             stop,

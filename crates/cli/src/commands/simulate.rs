@@ -10,6 +10,7 @@ use crate::request_log;
 use crate::source::Source;
 use crate::target;
 use planewise_report::{Overwrite, RunDirectory, Style};
+use planewise_sim::drivers::pace::Pace;
 use planewise_sim::results::{RESULTS_FORMAT, Results, Setup, Status, TraceSetup};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -31,10 +32,12 @@ pub fn replay(
 ) -> Result<(), Failure> {
     let mut source = Source::find(&arguments.trace, &arguments.read, arguments.part.requests, &plan.seeds())?;
     source.keep()?;
-    source.scale_time = arguments.part.scale_time;
     source.wrap_sectors =
         arguments.wrap.then(|| plan.profile.user_capacity().0 / planewise_model::SECTOR_BYTES);
     check_warm_up(arguments.part.warmup, source.known_requests(), &source.place_name())?;
+    if plan.configs.iter().any(|config| config.pace == Pace::Dependent) {
+        source.check_completions()?;
+    }
     let format = source.open()?.format();
     let job = Job {
         command,

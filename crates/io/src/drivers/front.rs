@@ -60,7 +60,7 @@ impl<'a, O: Observer> Front<'a, O> {
         let info = target.info();
         let mut stack = HostStack::new(&options.stack(info)?)?;
         stack.keep_completions();
-        let slots = stack.queue().length() as usize;
+        let slots = stack.queue().slots() as usize;
         let mut front = Front {
             stack,
             observer,

@@ -29,10 +29,10 @@ pub struct HostOptions {
     pub tunables: Vec<(String, String)>,
     /// Length of the host's I/O queue, 1 to 4096; of each pool, where there are two.
     pub queue_length: u32,
+    /// How many pools its slots are counted by.
+    pub request_pools: RequestPools,
     /// Which requests count in that length.
     pub queue_counts: QueueCounts,
-    /// How many pools they are counted by.
-    pub request_pools: RequestPools,
     /// Which adjacent requests become one before they are scheduled.
     pub merging: Merging,
     /// Largest request that merging makes, KiB, 1 to 1,048,576.
@@ -58,8 +58,8 @@ impl HostOptions {
             scheduler: "noop".into(),
             tunables: Vec::new(),
             queue_length: 64,
-            queue_counts: QueueCounts::default(),
             request_pools: RequestPools::Auto,
+            queue_counts: QueueCounts::default(),
             merging: Merging::None,
             max_sectors_kb: 512,
             overlap: Overlap::Keep,
@@ -136,8 +136,8 @@ impl HostOptions {
             max_sectors_kb: self.max_sectors_kb,
             overlap: self.overlap,
             command_queue: CommandQueue::Ncq(target.depth),
-            slots_apart: self.queue_counts.slots_apart(target.depth),
             request_pools: self.request_pools,
+            slots_apart: self.queue_counts.slots_apart(target.depth),
         })
     }
 }

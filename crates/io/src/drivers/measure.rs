@@ -47,6 +47,7 @@ pub(super) fn summarise<O: Observer>(
             queue_length: options.queue_length,
             request_pools: options.request_pools.to_string(),
             merging: options.merging.to_string(),
+            pace: String::new(),
             overlap: options.overlap.to_string(),
             seed: options.seed,
             workload: BTreeMap::new(),
@@ -71,5 +72,7 @@ pub(super) fn summarise<O: Observer>(
             failure: None,
         }),
         replay: None,
+        overload: None,
+        dependent: None,
     })
 }

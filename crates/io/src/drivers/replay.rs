@@ -1,4 +1,4 @@
-//! Replay: the requests of a trace on a target, at the recorded times, or as fast as so many in flight allow.
+//! Replay: the requests of a trace on a target, at the recorded times or at another [`Pace`].
 //!
 //! A request that is due and not issued is late. In model time none is, but those that find the queue full; against the clock the
 //! host has work to do between two requests, and may be interrupted. What was replayed late is not what was recorded: so lateness
@@ -8,11 +8,14 @@ use super::{DriverError, Front, HostOptions, Outcome, measure};
 use crate::target::Target;
 use planewise_model::{Ns, Request};
 use planewise_sim::SimError;
+pub use planewise_sim::drivers::pace::Pace;
+use planewise_sim::drivers::pace::Pacer;
 use planewise_sim::drivers::replay::RequestSource;
 use planewise_sim::host::Outside;
 use planewise_sim::host_sched::Counters;
-use planewise_sim::observers::Observer;
+use planewise_sim::observers::backlog::Backlog;
 use planewise_sim::observers::metrics::{MetricsObserver, Times};
+use planewise_sim::observers::{Completion, Observer};
 use planewise_sim::results::{Replay, Status};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -25,19 +28,12 @@ const ROUNDS: u32 = 1024;
 /// tenth of one: a request that comes a millisecond late comes among other requests than it did.
 pub const LATENESS_BOUND_DEFAULT: Ns = Ns::from_micros(1000);
 
-/// When requests are issued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pace {
-    /// When the trace says.
-    Recorded,
-    /// In the order of the trace, the next when fewer than this many (1 or more) are in flight: in the queue or in the target.
-    Closed(u32),
-}
-
 /// How to run.
 pub struct ReplayOptions<'a> {
     /// When requests are issued.
     pub pace: Pace,
+    /// What recorded times are multiplied by: gaps at the dependent pace. At the recorded pace the requests come with such times.
+    pub scale_time: f64,
     /// Requests at the beginning that are not measured.
     pub warm_up: u64,
     /// The 99th percentile of lateness above which the replay is marked as not faithful.
@@ -62,22 +58,24 @@ pub fn run<O: Observer>(
     observer: O,
     options: &mut ReplayOptions<'_>,
 ) -> Result<Outcome<O>, DriverError> {
-    let depth = match options.pace {
-        Pace::Recorded => None,
-        Pace::Closed(depth) => Some(depth),
-    };
-    if depth == Some(0) {
-        let (key, found, allowed) = ("depth".into(), "0".into(), "1 or more".into());
+    if options.pace == Pace::Closed(0) {
+        let (key, found, allowed) = ("pace".into(), "closed:0".into(), Pace::ALLOWED.into());
         return Err(SimError::Option { key, found, allowed }.into());
     }
     let mut trace = Ahead { source, batch: Vec::with_capacity(BATCH), next: 0 };
     trace.peek()?;
-    let observer = (MetricsObserver::new(options.warm_up), observer);
+    // At any pace but the recorded one nothing asks for more than is served.
+    let backlog = (options.pace == Pace::Recorded).then(Backlog::new);
+    let observer = (MetricsObserver::new(options.warm_up), (backlog, observer));
     let front = Front::new(target, host, observer)?;
+    let pacer = Pacer::new(options.pace, options.scale_time);
     let mut run = Run {
-        outside: Outside::new(front.stack().queue()),
+        // A pacer knows requests by their numbers: none may pass another on the way in.
+        outside: if pacer.is_some() { Outside::in_order() } else { Outside::new(front.stack().queue()) },
         front,
-        depth,
+        pacer,
+        leaves: None,
+        completions: Vec::new(),
         warm_up: options.warm_up,
         due: Vec::new(),
         lateness: Times::new(),
@@ -99,17 +97,19 @@ pub fn run<O: Observer>(
     if let Some(target) = &mut result.target {
         target.failure = failure.as_ref().map(DriverError::to_string);
     }
+    result.labels.pace = options.pace.to_string();
+    result.overload =
+        run.front.observer().1.0.as_ref().and_then(|backlog| backlog.overload(options.scale_time));
+    result.dependent = run.pacer.as_mut().and_then(Pacer::dependent);
     let lateness = run.lateness.distribution();
     result.replay = Some(Replay {
-        mode: if depth.is_some() { "closed" } else { "open" }.to_owned(),
-        depth,
         lateness_ns: lateness,
         lateness_bound_ns: options.lateness_bound.0,
         faithful: run.is_due.then_some(lateness.p99 <= options.lateness_bound.0),
         late_for_room: run.late_for_room,
         ..Replay::default()
     });
-    Ok(Outcome { result, observer: run.front.into_observer().1, failure })
+    Ok(Outcome { result, observer: run.front.into_observer().1.1, failure })
 }
 
 /// Requests of the source that were read and not issued yet.
@@ -132,11 +132,14 @@ impl Ahead<'_> {
 }
 
 struct Run<'a, O> {
-    front: Front<'a, (MetricsObserver, O)>,
+    front: Front<'a, (MetricsObserver, (Option<Backlog>, O))>,
     /// Due requests of a full pool, while those of the other are read on.
     outside: Outside,
-    /// Of a closed loop.
-    depth: Option<u32>,
+    /// Says when requests leave; none at the recorded pace.
+    pacer: Option<Pacer>,
+    /// When the next request leaves, once its pacer has said so.
+    leaves: Option<Ns>,
+    completions: Vec<Completion>,
     warm_up: u64,
     /// When the requests of this round were due; in a closed loop nothing ever is.
     due: Vec<Ns>,
@@ -158,7 +161,7 @@ impl<O: Observer> Run<'_, O> {
         trace: &mut Ahead<'_>,
         options: &mut ReplayOptions<'_>,
     ) -> Result<bool, DriverError> {
-        let (mut completions, mut rounds) = (Vec::new(), 0u32);
+        let mut rounds = 0u32;
         self.front.look_at_clock();
         loop {
             if options.stop.load(Ordering::Relaxed) {
@@ -171,8 +174,12 @@ impl<O: Observer> Run<'_, O> {
             self.front.dispatch()?;
             self.note_lateness();
             self.front.wait(next.unwrap_or(Ns::MAX))?;
-            self.front.take_completions(&mut completions);
-            completions.clear();
+            self.front.take_completions(&mut self.completions);
+            for completion in self.completions.drain(..) {
+                if let Some(pacer) = &mut self.pacer {
+                    pacer.completed(&completion);
+                }
+            }
             rounds += 1;
             if rounds.is_multiple_of(ROUNDS) {
                 (options.progress)(self.front.stack().submitted());
@@ -192,37 +199,49 @@ impl<O: Observer> Run<'_, O> {
         }
         loop {
             let Some(request) = trace.peek()? else { return Ok(None) };
-            match self.depth {
-                Some(depth) => {
-                    if self.front.stack().queue().pending() >= depth || !self.front.has_room(&request) {
-                        return Ok(Some(Ns::MAX));
-                    }
-                    self.submit(&Request { arrival: now, ..request })?;
+            let Some(arrival) = self.arrival(&request) else { return Ok(Some(Ns::MAX)) };
+            if arrival > now {
+                return Ok(Some(arrival));
+            }
+            let request = Request { arrival, ..request };
+            if self.outside.is_before(&request) || !self.front.has_room(&request) {
+                // What cannot be taken at all will not be taken later either.
+                self.front.check(&request)?;
+                self.is_full = true;
+                if !self.outside.reads_on() {
+                    return Ok(Some(Ns::MAX));
                 }
-                None if request.arrival > now => return Ok(Some(request.arrival)),
-                None if self.outside.is_before(&request) || !self.front.has_room(&request) => {
-                    // What cannot be taken at all will not be taken later either.
-                    self.front.check(&request)?;
-                    self.is_full = true;
-                    if !self.outside.reads_on() {
-                        return Ok(Some(Ns::MAX));
-                    }
-                    self.outside.push(request);
-                }
-                None => self.submit_due_one(&request)?,
+                self.outside.push(request);
+            } else {
+                self.submit_due_one(&request)?;
+                self.leaves = None;
             }
             trace.next += 1;
         }
     }
 
-    /// Submits a request at its recorded time, or late.
+    /// Submits a request, in time or late.
     fn submit_due_one(&mut self, request: &Request) -> Result<(), DriverError> {
         self.submit(request)?;
-        if self.front.stack().submitted() > self.warm_up {
+        if self.is_timed() && self.front.stack().submitted() > self.warm_up {
             self.due.push(request.arrival);
             self.late_for_room += u64::from(request.arrival < self.full_until);
         }
         Ok(())
+    }
+
+    /// When the next request leaves; none while that hangs on completions.
+    fn arrival(&mut self, request: &Request) -> Option<Ns> {
+        let Some(pacer) = &mut self.pacer else { return Some(request.arrival) };
+        if self.leaves.is_none() {
+            self.leaves = pacer.leaves(request, self.front.now(), self.front.has_room(request));
+        }
+        self.leaves
+    }
+
+    /// Whether requests are due at a time.
+    fn is_timed(&self) -> bool {
+        self.pacer.as_ref().is_none_or(Pacer::has_due_times)
     }
 
     fn submit(&mut self, request: &Request) -> Result<(), DriverError> {
@@ -237,7 +256,7 @@ impl<O: Observer> Run<'_, O> {
         if self.due.is_empty() {
             return;
         }
-        self.is_due = self.depth.is_none();
+        self.is_due = true;
         let now = self.front.look_at_clock();
         for due in self.due.drain(..) {
             self.lateness.record(now - due);

@@ -4,6 +4,7 @@ use super::{Cell, DIRECTIONS};
 use crate::format::{self, ABSENT};
 use crate::names;
 use crate::outside;
+use crate::overload;
 use crate::sweep;
 use crate::table::{COLLECTION, Pick, READ, WRITE};
 use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult};
@@ -15,6 +16,7 @@ pub(super) struct Row {
     name: String,
     baseline: bool,
     bound: bool,
+    overloaded: bool,
     cells: Vec<Cell>,
 }
 
@@ -31,6 +33,7 @@ fn rows(results: &Results, names: &[String], cells: impl Fn(&RunResult) -> Vec<C
         name: name.clone(),
         baseline: index == results.baseline,
         bound: names::is_bound(run),
+        overloaded: overload::is_overloaded(run),
         cells: cells(run),
     })
     .collect()
@@ -153,6 +156,7 @@ pub(super) fn jobs(results: &Results, names: &[String]) -> Option<Table> {
                 name: format!("{name} · {}", job.name),
                 baseline: index == results.baseline,
                 bound: false,
+                overloaded: false,
                 cells: texts.into_iter().map(Cell::plain).collect(),
             });
         }
@@ -163,13 +167,12 @@ pub(super) fn jobs(results: &Results, names: &[String]) -> Option<Table> {
 /// Lateness and what was done to requests, of replays on targets: a row per run.
 pub(super) fn lateness(results: &Results, names: &[String]) -> Option<Table> {
     results.runs.iter().find(|run| run.replay.is_some())?;
-    let titles = ["mode", "p50", "p95", "p99", "p99.9", "max", "bound for p99", "verdict", "requests"];
+    let titles = ["pace", "p50", "p95", "p99", "p99.9", "max", "bound for p99", "verdict", "requests"];
     let rows = rows(results, names, |run| {
         let Some(replay) = &run.replay else { return Vec::new() };
         let of = &replay.lateness_ns;
-        let mode = replay.depth.map_or(replay.mode.clone(), |depth| format!("{} {depth}", replay.mode));
         let times = [of.p50, of.p95, of.p99, of.p999, of.max, replay.lateness_bound_ns];
-        let mut texts = vec![mode];
+        let mut texts = vec![format::one_line(&run.labels.pace, 20)];
         texts.extend(times.map(|ns| format::time(ns as f64)));
         texts.push(
             outside::unfaithful(run)

@@ -109,12 +109,7 @@ pub struct Driver<'a> {
 impl<'a> Driver<'a> {
     /// All processes are to be asked at the beginning.
     pub fn new(workload: &'a mut dyn Workload) -> Driver<'a> {
-        Driver {
-            processes: Processes::new(workload),
-            now: Ns::ZERO,
-            outside: None,
-            completions: Vec::new(),
-        }
+        Driver { processes: Processes::new(workload), now: Ns::ZERO, outside: None, completions: Vec::new() }
     }
 
     /// Requests that were issued and are not in the queue.

@@ -59,6 +59,7 @@ pub(super) fn summarise<O: Observer>(
             queue_length: config.queue_length,
             request_pools: config.request_pools.to_string(),
             merging: config.merging.to_string(),
+            pace: String::new(),
             overlap: config.overlap.to_string(),
             seed: config.seed,
             workload: BTreeMap::new(),
@@ -72,5 +73,7 @@ pub(super) fn summarise<O: Observer>(
         closed_loop: None,
         target: None,
         replay: None,
+        overload: None,
+        dependent: None,
     })
 }

@@ -2,6 +2,7 @@
 
 pub mod closed_loop;
 mod measure;
+pub mod pace;
 pub mod processes;
 pub mod replay;
 mod watch;

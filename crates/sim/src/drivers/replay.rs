@@ -1,16 +1,19 @@
-//! Open loop: requests arrive when a trace says, whatever the device does. What the queue cannot take waits outside, unread,
-//! so that a replay needs no memory for its backlog. Where the queue has two pools, one of which is full, it reads on.
+//! Replay of a trace: requests arrive when a trace says, whatever the device does, or when a [`Pacer`] says. What the queue cannot
+//! take waits outside, unread, so that a replay needs no memory for its backlog. At the recorded pace, where the queue has two pools and
+//! one of them is full, it reads on.
 
 use super::measure::{self, Measuring};
+use super::pace::{Pace, Pacer};
 use super::watch::{self, Watch};
 use crate::config::RunConfig;
 use crate::engine::Simulator;
 use crate::error::SimError;
 use crate::gc;
 use crate::host::Outside;
-use crate::observers::Observer;
+use crate::observers::backlog::Backlog;
 use crate::observers::recovery::Recovery;
-use crate::results::{PowerLoss, RunResult, Status};
+use crate::observers::{Completion, Observer};
+use crate::results::{Dependent, PowerLoss, RunResult, Status};
 use planewise_model::{Ns, Request};
 use std::sync::atomic::AtomicBool;
 
@@ -59,7 +62,7 @@ pub enum PowerCut {
     After(u64),
 }
 
-/// Replays a source on a device and measures.
+/// Replays a source on a device, at the pace of the configuration, and measures.
 ///
 /// # Errors
 /// A configuration that cannot be, a request that the device cannot take, free space exhausted, a source that fails.
@@ -78,11 +81,19 @@ pub fn replay<O: Observer>(
         });
     }
     let recovery = options.power_cut.map(|_| Recovery::new());
-    let mut simulator = Simulator::new(config, (measure::measuring(options.warm_up, recovery), observer))?;
+    // At any pace but the recorded one nothing asks for more than is served.
+    let backlog = (config.pace == Pace::Recorded).then(Backlog::new);
+    let observer = (measure::measuring(options.warm_up, recovery), (backlog, observer));
+    let mut simulator = Simulator::new(config, observer)?;
+    let mut pacing = Pacer::new(config.pace, config.scale_time).map(Pacing::new);
+    if pacing.is_some() {
+        simulator.keep_completions();
+    }
     let mut batch = Vec::with_capacity(BATCH);
     let mut status = Status::Complete;
     let mut counters_before = None;
-    let mut outside = simulator.outside();
+    // A pacer knows requests by their numbers: none may pass another on the way in.
+    let mut outside = if pacing.is_some() { Outside::in_order() } else { simulator.outside() };
     let mut cut_at = if let Some(PowerCut::At(time)) = options.power_cut { time } else { Ns::MAX };
     let mut power = true;
     let mut watch = Watch::new(options.stop, options.progress);
@@ -98,17 +109,31 @@ pub fn replay<O: Observer>(
             if counters_before.is_none() && simulator.submitted() >= options.warm_up {
                 counters_before = Some(simulator.scheduler_counters());
             }
-            if let Some(PowerCut::After(count)) = options.power_cut
-                && simulator.submitted() >= count
-            {
-                cut_at = request.arrival;
+            let paced = match &mut pacing {
+                None => Ok(*request),
+                Some(pacing) => pacing.leave(&mut simulator, request, cut_at, &mut watch)?,
+            };
+            let ended = match paced {
+                Ok(request) => {
+                    if let Some(PowerCut::After(count)) = options.power_cut
+                        && simulator.submitted() >= count
+                    {
+                        cut_at = request.arrival;
+                    }
+                    if request.arrival >= cut_at {
+                        Some(End::Power)
+                    } else {
+                        arrive(&mut simulator, &mut outside, &request, cut_at, &mut watch)?
+                    }
+                }
+                Err(end) => Some(end),
+            };
+            match ended {
+                None => {}
+                Some(End::Power) => power = false,
+                Some(End::Stopped) => status = Status::Interrupted,
             }
-            if request.arrival >= cut_at {
-                power = false;
-                break;
-            }
-            if arrive(&mut simulator, &mut outside, request, cut_at, &mut watch)? {
-                status = Status::Interrupted;
+            if ended.is_some() {
                 break;
             }
         }
@@ -130,12 +155,75 @@ pub fn replay<O: Observer>(
     };
     let counters = simulator.scheduler_counters().since(&counters_before.unwrap_or_default());
     let mut result = measure::summarise(config, &simulator, &counters, options.trace, status)?;
+    result.labels.pace = config.pace.to_string();
     result.metrics.gc.power_loss = power_loss;
+    let (backlog, _) = &simulator.observer().1;
+    result.overload = backlog.as_ref().and_then(|backlog| backlog.overload(config.scale_time));
+    result.dependent = pacing.and_then(|mut pacing| pacing.summary(&mut simulator));
     if power_loss.is_none() && is_finished {
         // What collections leave behind is not measured, but it is checked.
         simulator.drain()?;
     }
-    Ok((result, simulator.into_observer().1))
+    Ok((result, simulator.into_observer().1.1))
+}
+
+/// Why no more requests arrive, before the end of the trace.
+#[derive(Clone, Copy)]
+enum End {
+    /// Power is lost first.
+    Power,
+    /// The user wants it to stop.
+    Stopped,
+}
+
+/// A pacer and what it has to be told.
+struct Pacing {
+    pacer: Pacer,
+    completions: Vec<Completion>,
+}
+
+impl Pacing {
+    fn new(pacer: Pacer) -> Pacing {
+        Pacing { pacer, completions: Vec::new() }
+    }
+
+    /// Tells what completed.
+    fn note<O: Observer>(&mut self, simulator: &mut Simulator<O>) {
+        simulator.take_completions(&mut self.completions);
+        self.completions.drain(..).for_each(|completion| self.pacer.completed(&completion));
+    }
+
+    /// Lets time pass until it is known when the request leaves. The request with that arrival.
+    fn leave<O: Observer>(
+        &mut self,
+        simulator: &mut Simulator<O>,
+        request: &Request,
+        cut_at: Ns,
+        watch: &mut Watch<'_>,
+    ) -> Result<Result<Request, End>, SimError> {
+        loop {
+            self.note(simulator);
+            if let Some(arrival) = self.pacer.leaves(request, simulator.now(), simulator.has_room(request)) {
+                return Ok(Ok(Request { arrival, ..*request }));
+            }
+            let next = simulator.next_event();
+            if next == Ns::MAX {
+                simulator.drain()?;
+            }
+            if next >= cut_at {
+                return Ok(Err(End::Power));
+            }
+            if watch.step(simulator.submitted()) {
+                return Ok(Err(End::Stopped));
+            }
+            simulator.advance(next)?;
+        }
+    }
+
+    fn summary<O: Observer>(&mut self, simulator: &mut Simulator<O>) -> Option<Dependent> {
+        self.note(simulator);
+        self.pacer.dependent()
+    }
 }
 
 /// Lets time pass until the cut, cuts, and asks what is left.
@@ -166,7 +254,7 @@ fn lose_power<O: Observer>(
 }
 
 /// Lets time pass until the request arrives and the queue has room for it, then submits it; or leaves it outside, where those behind it
-/// may have room. True when the run is to stop instead.
+/// may have room. What ends the run instead, if that does.
 #[inline]
 fn arrive<O: Observer>(
     simulator: &mut Simulator<O>,
@@ -174,7 +262,7 @@ fn arrive<O: Observer>(
     request: &Request,
     cut_at: Ns,
     watch: &mut Watch<'_>,
-) -> Result<bool, SimError> {
+) -> Result<Option<End>, SimError> {
     simulator.check(request)?;
     while simulator.next_event() < request.arrival
         || simulator.next_event() == request.arrival && simulator.now() < request.arrival
@@ -187,23 +275,23 @@ fn arrive<O: Observer>(
     while outside.is_before(request) || !simulator.has_room(request) {
         if outside.reads_on() {
             outside.push(*request);
-            return Ok(false);
+            return Ok(None);
         }
         let next = simulator.next_event();
         if next == Ns::MAX && cut_at == Ns::MAX {
-            return simulator.drain().map(|()| false);
+            return simulator.drain().map(|()| None);
         }
         if next >= cut_at {
             // It never gets in: the power goes first.
-            return Ok(false);
+            return Ok(Some(End::Power));
         }
         if watch.step(simulator.submitted()) {
-            return Ok(true);
+            return Ok(Some(End::Stopped));
         }
         simulator.advance(next)?;
         submit_outside(simulator, outside)?;
     }
-    simulator.submit(request).map(|()| false)
+    simulator.submit(request).map(|()| None)
 }
 
 /// Submits what has room of those that wait outside.

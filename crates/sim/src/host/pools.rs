@@ -21,7 +21,7 @@ const OUTSIDE_MAX: usize = 65_536;
 /// How many pools of slots the host's I/O queue has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestPools {
-    /// What the scheduler's kernel has: two for those of Linux 2.6.32, one for all others; one where only requests that wait count.
+    /// What the scheduler's kernel has: two for those of Linux 2.6.32, one for all others.
     Auto,
     /// One for all requests.
     One,
@@ -34,30 +34,28 @@ impl RequestPools {
     const NAMES: [(&'static str, RequestPools); 3] =
         [("auto", RequestPools::Auto), ("one", RequestPools::One), ("two", RequestPools::Two)];
 
-    /// The queue of so many requests (1 to 4096; each pool, where there are two) in front of a scheduler, with slots apart for
-    /// outstanding requests where only those that wait count. A kernel's pools count both.
+    /// The queue of so many requests (1 to 4096; each pool, where there are two) in front of a scheduler. Outstanding requests take
+    /// `apart` more slots of their own, 0 when they count in the length.
     ///
     /// # Errors
-    /// Two pools that are to count only what waits.
-    pub(crate) fn queue(
-        self,
-        length: u32,
-        slots_apart: u32,
-        scheduler: &str,
-    ) -> Result<HostQueue, SimError> {
-        let counts_all = slots_apart == 0;
-        match self {
-            RequestPools::Two if !counts_all => Err(SimError::Option {
-                key: "request-pools".into(),
-                found: "two with --queue-counts waiting".into(),
-                allowed: "one, auto; or two with --queue-counts outstanding".into(),
-            }),
-            RequestPools::Two => Ok(HostQueue::with_pools(Pools::new(length))),
-            RequestPools::Auto if counts_all && host_sched::OF_LINUX_2_6_32.contains(&scheduler) => {
-                Ok(HostQueue::with_pools(Pools::new(length)))
-            }
-            RequestPools::Auto | RequestPools::One => Ok(HostQueue::with_slots_apart(length, slots_apart)),
+    /// Two pools, of which Linux counts outstanding requests in each, and slots apart.
+    pub(crate) fn queue(self, length: u32, apart: u32, scheduler: &str) -> Result<HostQueue, SimError> {
+        if apart > 0 {
+            return match self {
+                RequestPools::Two => Err(SimError::Option {
+                    key: "request-pools".into(),
+                    found: "'two' with a queue that counts only what waits".into(),
+                    allowed: "two with --queue-counts outstanding; auto and one with both".into(),
+                }),
+                RequestPools::Auto | RequestPools::One => Ok(HostQueue::with_slots_apart(length, apart)),
+            };
         }
+        let two = match self {
+            RequestPools::Auto => host_sched::OF_LINUX_2_6_32.contains(&scheduler),
+            RequestPools::One => false,
+            RequestPools::Two => true,
+        };
+        Ok(if two { HostQueue::with_pools(Pools::new(length)) } else { HostQueue::new(length) })
     }
 }
 
@@ -185,13 +183,12 @@ pub struct Outside {
 impl Outside {
     /// In front of a queue.
     pub fn new(queue: &HostQueue) -> Outside {
-        Outside {
-            waiting: [VecDeque::new(), VecDeque::new()],
-            two: queue.has_two_pools(),
-            pushed: 0,
-            by_sector: BTreeMap::new(),
-            longest: 0,
-        }
+        Outside { two: queue.has_two_pools(), ..Outside::in_order() }
+    }
+
+    /// In front of any queue, for a replay that must submit in the order of its trace.
+    pub fn in_order() -> Outside {
+        Outside { waiting: Default::default(), two: false, pushed: 0, by_sector: BTreeMap::new(), longest: 0 }
     }
 
     /// How many wait.

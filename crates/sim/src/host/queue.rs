@@ -137,7 +137,7 @@ impl HostQueue {
     }
 
     /// Slots in the queue, those of outstanding requests included.
-    pub fn length(&self) -> u32 {
+    pub fn slots(&self) -> u32 {
         self.slots.len() as u32
     }
 
@@ -159,7 +159,7 @@ impl HostQueue {
         self.waiting + self.outstanding
     }
 
-    /// Whether a request may wait in the queue at `now`.
+    /// Whether another request may wait, and a slot is free for it at `now`.
     #[inline]
     pub fn has_room(&self, now: Ns, request: &Request) -> bool {
         match &self.pools {

@@ -36,10 +36,10 @@ pub struct StackConfig {
     pub overlap: Overlap,
     /// The device's interface.
     pub command_queue: CommandQueue,
-    /// Slots that outstanding requests take beside the queue's length ([`super::QueueCounts`]); 0 when they count in it.
-    pub slots_apart: u32,
     /// How many pools the slots of the queue are counted by.
     pub request_pools: RequestPools,
+    /// Slots that outstanding requests take beside the queue's length ([`super::QueueCounts`]); 0 when they count in it.
+    pub slots_apart: u32,
 }
 
 impl StackConfig {
@@ -114,9 +114,10 @@ impl HostStack {
         let scheduler = host_sched::find(&config.scheduler)?;
         let queue = config.request_pools.queue(length, config.slots_apart, scheduler.name)?;
         // Schedulers index what they remember by slot.
-        let slots = queue.length();
+        let slots = queue.slots();
         let knowledge = HostKnowledge { queue_length: slots, ..config.knowledge.clone() };
         Ok(HostStack {
+            queue,
             command_queue: config.command_queue,
             // Tunables that do not go with the device are known here, before anything runs.
             scheduler: (scheduler.build)(&knowledge, &config.tunable_values()?)?,
@@ -124,7 +125,6 @@ impl HostStack {
             merger: Merger::new(config.merging, config.max_sectors_kb * 2, slots),
             overlaps: Overlaps::new(config.overlap, slots),
             released: Vec::new(),
-            queue,
             conflicts: Conflicts::new(config.conflict_units.clone()),
             waiting_writes: WaitingWrites::default(),
             wake: Ns::MAX,

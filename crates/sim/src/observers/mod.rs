@@ -3,6 +3,7 @@
 //! The engine is generic over one [`Observer`]; a pair of observers is an observer. Hooks that a type leaves alone compile to nothing.
 
 mod arrival_order;
+pub mod backlog;
 pub(crate) mod collections;
 pub mod groups;
 pub mod invariants;

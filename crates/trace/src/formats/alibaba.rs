@@ -22,6 +22,7 @@ pub static FORMAT: Format = Format {
     name: "alibaba",
     description: "Alibaba CSV: device_id,opcode (R or W),offset,length (bytes),timestamp (us)",
     time_unit_open: false,
+    completions: false,
     detect: lines::detect::<Alibaba>,
     open: lines::open::<Alibaba>,
     create: Some(create),

@@ -26,6 +26,7 @@ pub static FORMAT: Format = Format {
     name: "blkparse",
     description: "blkparse text: device cpu sequence seconds pid action rwbs sector + sectors (--event Q, D, C)",
     time_unit_open: false,
+    completions: true,
     detect,
     open,
     create: None,

@@ -22,6 +22,7 @@ pub static FORMAT: Format = Format {
     name: "disksim",
     description: "DiskSim ASCII: time (ms) device block length (sectors) flags (bit 0: read)",
     time_unit_open: false,
+    completions: false,
     detect: lines::detect::<DiskSim>,
     open: lines::open::<DiskSim>,
     create: Some(create),

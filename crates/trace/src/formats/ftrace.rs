@@ -27,6 +27,7 @@ pub static FORMAT: Format = Format {
     name: "ftrace",
     description: "ftrace, trace-cmd or perf script text with block events (--event issue, insert, queue, complete)",
     time_unit_open: false,
+    completions: true,
     detect,
     open,
     create: None,

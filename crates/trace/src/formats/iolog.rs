@@ -32,6 +32,7 @@ pub static FORMAT: Format = Format {
     name: "iolog",
     description: "fio iolog 2 and 3: [timestamp] file action [offset length] (bytes; version 3 stamps: us)",
     time_unit_open: false,
+    completions: false,
     detect,
     open,
     create: Some(create),

@@ -151,6 +151,8 @@ pub struct Format {
     pub description: &'static str,
     /// Whether the stamps' unit must be asked for (`--time-unit`) because files of this format disagree about it.
     pub time_unit_open: bool,
+    /// Whether its files can say when requests completed ([`Request::response`]), which the dependent pace of a replay goes by.
+    pub completions: bool,
     /// Looks at the first bytes (uncompressed, up to 64 KiB; `whole` when that is the whole file).
     pub detect: fn(head: &[u8], whole: bool) -> Certainty,
     /// Opens a reader.

@@ -46,6 +46,7 @@ pub static FORMAT: Format = Format {
     name: "parquet",
     description: "Parquet: arrival_ns, lsn, sectors, direction, process, volume, response_ns, synchronous",
     time_unit_open: false,
+    completions: true,
     detect,
     open,
     create: Some(create),

@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     name: "spc",
     description: "SPC (UMass): ASU,LBA (sectors),Size (bytes),Opcode (r or w),Timestamp (s)",
     time_unit_open: false,
+    completions: false,
     detect: lines::detect::<Spc>,
     open: lines::open::<Spc>,
     create: Some(create),

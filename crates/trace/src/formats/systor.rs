@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     name: "systor",
     description: "SYSTOR'17 CSV: Timestamp (s),Response (s),IOType (R or W),LUN,Offset,Size (bytes)",
     time_unit_open: false,
+    completions: true,
     detect: lines::detect::<Systor>,
     open: lines::open::<Systor>,
     create: Some(create),

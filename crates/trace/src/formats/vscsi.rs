@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     name: "vscsi",
     description: "VSCSI binary (CloudPhysics): 32-byte records of version 1, 40-byte records of version 2",
     time_unit_open: false,
+    completions: false,
     detect,
     open,
     create: Some(create),

@@ -24,8 +24,7 @@ impl VolumeDescription {
             apply(&mut table, change).map_err(wrong)?;
         }
         let text = toml::to_string(&table).expect("a table of plain values is TOML");
-        let mut volume: VolumeDescription =
-            parse_toml(&text, "").map_err(|error| wrong(error.message))?;
+        let mut volume: VolumeDescription = parse_toml(&text, "").map_err(|error| wrong(error.message))?;
         volume.check().map_err(|(key, problem)| wrong(format!("key '{key}': {problem}")))?;
         let said: Vec<String> =
             changes.iter().map(|change| format!("{}={}", change.key, change.value)).collect();
@@ -89,7 +88,10 @@ mod tests {
     #[test]
     fn what_cannot_be_changed_so_names_the_key_and_what_is_allowed() {
         let cases = [
-            ("burst_length_mean=14", "unknown key 'burst_length_mean' (did you mean 'shape.burst_length_mean'?)"),
+            (
+                "burst_length_mean=14",
+                "unknown key 'burst_length_mean' (did you mean 'shape.burst_length_mean'?)",
+            ),
             ("write_ration=0.5", "(did you mean 'write_ratio'?)"),
             ("shape.streams", "found 'shape.streams'; allowed: SECTION.KEY=VALUE"),
             ("shape.streams=many", "allowed: "),

@@ -180,9 +180,7 @@ fn excerpt(file: &str) -> Option<TraceStats> {
 
 #[test]
 fn bursts_have_the_shape_of_the_excerpts_on_the_time_scale_of_the_table() {
-    for (name, file) in
-        [("hm_0", "msr/hm_0.excerpt1k.csv.zst"), ("prxy_0", "msr/prxy_0.first20k.csv.zst")]
-    {
+    for (name, file) in [("hm_0", "msr/hm_0.excerpt1k.csv.zst"), ("prxy_0", "msr/prxy_0.first20k.csv.zst")] {
         let Some(measured) = excerpt(file) else { return };
         let volume = volume(&format!("piq-{name}")).unwrap();
         let shape = &volume.shape;

@@ -14,8 +14,11 @@ pub fn execute() -> Result<(), Failure> {
     for format in FORMATS {
         let use_ = if format.create.is_some() { "read, write" } else { "read" };
         let unit = if format.time_unit_open { "; needs --time-unit" } else { "" };
-        text += &format!("{:<width$}  {use_:<11}  {}{unit}\n", format.name, format.description);
+        let done = if format.completions { "; completions" } else { "" };
+        text += &format!("{:<width$}  {use_:<11}  {}{unit}{done}\n", format.name, format.description);
     }
-    text += "\nPlain, gzip and zstd files are told apart by their content, and so are formats where it decides.\n";
+    text += "\nFormats with completions can say when requests completed: what --pace dependent goes by.\n";
+    text +=
+        "Plain, gzip and zstd files are told apart by their content, and so are formats where it decides.\n";
     output::print(&text)
 }

@@ -31,7 +31,11 @@ impl Regions {
     ///
     /// # Errors
     /// A size of 0, not a multiple of the page, or one that makes more regions than there may be.
-    pub(in super::super) fn new(host: &HostKnowledge, scheduler: &str, bytes: u64) -> Result<Regions, SimError> {
+    pub(in super::super) fn new(
+        host: &HostKnowledge,
+        scheduler: &str,
+        bytes: u64,
+    ) -> Result<Regions, SimError> {
         let capacity = host.capacity_sectors * SECTOR_BYTES;
         let page = u64::from(host.page_bytes);
         let refused = |allowed| refused(scheduler, bytes, allowed);
@@ -77,4 +81,3 @@ fn refused(scheduler: &str, bytes: u64, allowed: String) -> SimError {
         allowed,
     }
 }
-

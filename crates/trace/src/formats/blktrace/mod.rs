@@ -28,6 +28,7 @@ pub static FORMAT: Format = Format {
     name: "blktrace",
     description: "blktrace binary: a stream, per-CPU files x.blktrace.N, their folder or a tar (--event Q, D, C)",
     time_unit_open: false,
+    completions: true,
     detect,
     open,
     create: None,
