@@ -234,7 +234,6 @@ pub fn all() -> Vec<Results> {
     hostile.runs[2].tunables.insert(evil.clone(), evil.clone());
     hostile.runs[2].scheduler_counters.insert(evil.clone(), 1);
     hostile.runs[2].invariants.insert(evil.clone(), 1);
-    hostile.runs[4].notes.push(evil.clone());
     hostile.runs[3].labels.command_queue = evil;
 
     let mut bad_baseline = six_schedulers();
