@@ -9,7 +9,7 @@ RUST_MIN = 1.88
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: toolchain ## build, then compare six schedulers over the embedded trace on the embedded device
+demo: toolchain ## build, then compare eight schedulers over the embedded trace on the embedded device
 	@$(CARGO) run --release -- compare
 
 build: toolchain ## the optimised program: target/release/planewise

@@ -11,18 +11,19 @@ fn results(path: &Path) -> Results {
 }
 
 #[test]
-fn compare_without_arguments_runs_six_schedulers_over_the_embedded_trace() {
+fn compare_without_arguments_runs_eight_schedulers_over_the_embedded_trace_and_overloads_none() {
     let place = Place::new();
     let said = place.ok("compare");
-    for name in
-        ["noop", "rws", "piq_r", "piq_w", "piq", "piq+", "156,403 requests", "piq-128g", "report.html"]
-    {
+    for name in ["156,403 requests", "piq-128g", "command queue ncq:32", "pace dependent", "report.html"] {
         assert!(said.out.contains(name), "no {name}: {}", said.out);
     }
     let line = said.out.lines().find(|line| line.starts_with("Report: ")).unwrap();
     let report = place.path().join(line.strip_prefix("Report: ").unwrap());
     let all = results(&report.with_file_name("results.json"));
-    assert_eq!((all.runs.len(), all.baseline, all.status), (6, 0, Status::Complete));
+    let names: Vec<&str> = all.runs.iter().map(|run| run.labels.scheduler.as_str()).collect();
+    assert_eq!(names, ["noop", "mq-deadline", "kyber", "bfq", "piq", "piq+", "pass", "weave"]);
+    assert_eq!((all.baseline, all.status), (0, Status::Complete));
+    assert!(all.runs.iter().all(|run| run.overload.is_none()));
     assert!(all.runs.iter().all(|run| run.metrics.requests.completed == 156_403));
     assert!(std::fs::read_to_string(report).unwrap().contains("</html>"));
     let again = place.ok("compare");
@@ -35,7 +36,7 @@ fn json_is_one_document_the_same_as_in_the_run_directory_and_nothing_else() {
     let said = place.ok("compare --json --quiet --requests 3000 --out a");
     assert_eq!(said.err, "");
     let printed: Results = serde_json::from_str(&said.out).unwrap();
-    assert_eq!(printed.runs.len(), 6);
+    assert_eq!(printed.runs.len(), 8);
     assert_eq!(said.out.as_bytes(), std::fs::read(place.path().join("a/results.json")).unwrap());
     let run = place.ok("run --json --requests 3000 --out b");
     serde_json::from_str::<Results>(&run.out).unwrap();
@@ -56,7 +57,7 @@ fn runs_side_by_side_give_the_bytes_of_runs_one_after_the_other() {
         assert!(read("serial") == read("parallel"), "{file} differs");
         assert!(read("serial") != read("other"), "{file} does not depend on the seed");
     }
-    assert_eq!(results(&place.path().join("serial/results.json")).runs.len(), 12);
+    assert_eq!(results(&place.path().join("serial/results.json")).runs.len(), 16);
 }
 
 #[test]
@@ -149,9 +150,9 @@ fn a_power_cut_ends_the_run_and_tells_what_it_found() {
 fn schedulers_are_the_six_unless_the_device_has_a_list() {
     let place = Place::new();
     for (arguments, runs) in [
-        ("--gc gc_free", 6),
-        ("--queue 32,64", 12),
-        ("--command-queue blocking,ncq:8", 12),
+        ("--gc gc_free", 8),
+        ("--queue 32,64", 16),
+        ("--command-queue blocking,ncq:8", 16),
         ("--gc traditional,gc_free", 2),
         ("--condition fresh,filled", 2),
         ("--gc traditional,gc_free --schedulers noop,piq+", 4),
@@ -217,7 +218,7 @@ fn the_timeline_is_json_and_the_request_log_is_parquet() {
     let log = parquet::file::reader::SerializedFileReader::new(log).unwrap();
     let metadata = parquet::file::reader::FileReader::metadata(&log);
     assert_eq!(metadata.file_metadata().num_rows(), 300);
-    assert_eq!(metadata.file_metadata().schema_descr().num_columns(), 14);
+    assert_eq!(metadata.file_metadata().schema_descr().num_columns(), 15);
     assert!(!results(&place.path().join("x/results.json")).runs[0].invariants.is_empty());
 }
 
@@ -320,4 +321,34 @@ fn a_trace_out_of_a_pipe_gives_what_the_file_gives() {
             assert_eq!(format!("{:?}", pipe.metrics), format!("{:?}", file.metrics), "{command}");
         }
     }
+}
+
+/// Each block behind such a line is what the command in it prints, up to where the report is.
+const README_MARK: &str = "<!-- printed by: planewise ";
+
+#[test]
+fn readme_shows_what_the_program_prints() {
+    let readme = include_str!("../../../README.md");
+    let place = Place::new();
+    let mut blocks = 0;
+    for block in readme.split(README_MARK).skip(1) {
+        let (command, rest) = block.split_once(" -->\n").expect("a mark ends its line");
+        let shown: Vec<&str> = rest
+            .lines()
+            .skip(1)
+            .take_while(|line| line.is_empty() || line.starts_with("    "))
+            .map(str::trim)
+            .collect();
+        let printed = place.ok(&format!("{command} --quiet"));
+        let printed = printed.out.split("\nReport: ").next().unwrap_or_default();
+        let printed: Vec<&str> = printed.lines().map(str::trim).collect();
+        let trimmed = |lines: &[&str]| lines.join("\n").trim().to_owned();
+        assert_eq!(
+            trimmed(&shown),
+            trimmed(&printed),
+            "README differs from {command}; scripts/readme_tables.py makes it again"
+        );
+        blocks += 1;
+    }
+    assert!(blocks >= 2, "{blocks} blocks");
 }

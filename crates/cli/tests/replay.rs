@@ -49,7 +49,8 @@ fn a_trace_on_a_simulated_target_is_on_time_and_its_results_are_the_same_each_ti
     assert_eq!(all.runs.len(), 2);
     for run in &all.runs {
         let replay = run.replay.as_ref().unwrap();
-        assert!(replay.faithful == Some(true) && replay.lateness_ns.max == 0 && replay.mode == "open");
+        assert!(replay.faithful == Some(true) && replay.lateness_ns.max == 0);
+        assert_eq!(run.labels.pace, "recorded");
         assert_eq!(run.metrics.requests.completed, 300);
         let target = run.target.as_ref().unwrap();
         assert_eq!((target.kind.as_str(), target.units), ("simulated device", Some(4)));
@@ -76,21 +77,18 @@ fn a_trace_too_fast_is_late_and_marked_and_a_wide_bound_lets_it_pass() {
 }
 
 #[test]
-fn a_closed_loop_needs_its_depth_and_keeps_it() {
+fn a_closed_loop_keeps_its_depth() {
     let place = place();
-    place.ok("replay mixed.csv sim:small.toml --closed-loop --depth 4 --out a");
+    let said = place.ok("replay mixed.csv sim:small.toml --pace closed:4 --out a");
+    assert!(said.out.contains("nothing is due at the pace closed:4"), "{}", said.out);
     let run = results(&place, "a").runs.remove(0);
-    assert_eq!((run.replay.unwrap().depth, run.labels.command_queue.as_str()), (Some(4), "ncq:4"));
+    assert_eq!((run.labels.pace.as_str(), run.labels.command_queue.as_str()), ("closed:4", "ncq:4"));
+    let replay = run.replay.unwrap();
+    assert_eq!((replay.faithful, replay.lateness_ns.max), (None, 0));
     let depth = run.metrics.mean_queue_depth;
     assert!(depth > 3.8 && depth <= 4.0, "{depth}");
-    place.fails(2, "replay mixed.csv sim:small.toml --closed-loop", &["--depth"]);
-    place.fails(2, "replay mixed.csv sim:small.toml --depth 4", &["--closed-loop"]);
-    place.fails(2, "replay mixed.csv sim:small.toml --closed-loop --depth 0", &["--depth", "0"]);
-    place.fails(
-        2,
-        "replay mixed.csv sim:small.toml --closed-loop --depth 9 --queue 8",
-        &["found 9", "queue of 8"],
-    );
+    let short = "replay mixed.csv sim:small.toml --pace closed:9 --queue 8";
+    place.fails(2, short, &["--pace", "closed:9", "queue of 8"]);
 }
 
 #[test]
@@ -201,7 +199,7 @@ fn what_every_seed_writes_is_announced_before_the_first_does() {
     }
     let said = |seeds: &str, schedulers: &str, out: &str| {
         let said = place.ok(&format!(
-            "replay gc-hm_0 ./drive.bin --requests 12 --wrap --closed-loop --depth 4 --units 4 --seed {seeds} \
+            "replay gc-hm_0 ./drive.bin --requests 12 --wrap --pace closed:4 --units 4 --seed {seeds} \
              --schedulers {schedulers} --destroy-data drive.bin --out {out}"
         ));
         announced(&said.err)

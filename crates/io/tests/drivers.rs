@@ -219,12 +219,15 @@ fn a_closed_loop_keeps_its_depth_and_the_order_of_the_trace() {
         let rounds = 500u64.div_ceil(u64::from(depth));
         assert_eq!(ended.outcome.result.metrics.duration_ns, rounds * 70 * US);
         let replay = ended.replay();
-        assert_eq!((replay.mode.as_str(), replay.depth, replay.lateness_ns.max), ("closed", Some(depth), 0));
+        assert_eq!(
+            (ended.outcome.result.labels.pace.as_str(), replay.lateness_ns.max),
+            (format!("closed:{depth}").as_str(), 0)
+        );
         assert_eq!(replay.faithful, None, "nothing is due");
     }
     let none =
         replay_until(&mut Scripted::new(1, 1), &HostOptions::new(), &every(1, 1), Pace::Closed(0), 1, 9);
-    assert!(none.err().unwrap().to_string().contains("depth: found 0"));
+    assert!(none.err().unwrap().to_string().contains("pace: found closed:0"));
 }
 
 #[test]

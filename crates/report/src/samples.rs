@@ -234,7 +234,6 @@ pub fn all() -> Vec<Results> {
     hostile.runs[2].tunables.insert(evil.clone(), evil.clone());
     hostile.runs[2].scheduler_counters.insert(evil.clone(), 1);
     hostile.runs[2].invariants.insert(evil.clone(), 1);
-    hostile.runs[4].notes.push(evil.clone());
     hostile.runs[3].labels.command_queue = evil;
 
     let mut bad_baseline = six_schedulers();
@@ -351,6 +350,7 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
             duration_ns: 298_400_000_000,
             mean_queue_depth: 12.7,
             direction_switches: 81_204,
+            overlap: planewise_sim::results::OverlapMetrics::default(),
             fairness: Fairness::default(),
             processes: Vec::new(),
         },
@@ -439,6 +439,7 @@ fn empty_metrics() -> Metrics {
         duration_ns: 0,
         mean_queue_depth: 0.0,
         direction_switches: 0,
+        overlap: planewise_sim::results::OverlapMetrics::default(),
         fairness: Fairness::default(),
         processes: Vec::new(),
     }

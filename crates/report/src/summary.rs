@@ -52,9 +52,18 @@ fn what_ran(results: &Results, baseline: &RunResult) -> String {
         n => format!("{n} runs each served"),
     };
     let (requests, reads) = work(&results.runs);
+    let paces =
+        results.runs.iter().filter(|run| !run.labels.pace.is_empty()).map(|run| run.labels.pace.as_str());
+    let pace =
+        match paces.collect::<std::collections::BTreeSet<_>>().into_iter().collect::<Vec<_>>().as_slice() {
+            [] => String::new(),
+            ["recorded"] => ", at the recorded times".to_owned(),
+            [one] => format!(", at the pace {}", name(one)),
+            several => format!(", at {} paces", several.len()),
+        };
     let simulated = if outside::is_outside(results) { "" } else { "a simulated " };
     format!(
-        "{who} {requests} ({reads}) of {} {} on {simulated}{} ({}).",
+        "{who} {requests} ({reads}) of {} {} on {simulated}{} ({}){pace}.",
         names::served(results),
         name(&results.setup.trace.name),
         name(&baseline.labels.device),

@@ -104,7 +104,7 @@ pub enum Cause {
     /// A last part of the window holds more work than time: the backlog grows to its end.
     #[default]
     Grows,
-    /// Requests wait outside the full queue for a quarter of the window or more.
+    /// Requests wait outside the full queue for a fifth of the window or more.
     Stands,
 }
 
@@ -118,7 +118,7 @@ pub struct Overload {
     /// window in which requests waited outside the full queue.
     pub window_share: f64,
     /// How much too fast the trace is, above 1: work over time in that part of the window; or the share in which the backlog stands,
-    /// over the quarter of the window that a burst may take.
+    /// over the fifth of the window that bursts may take.
     pub factor: f64,
     /// Of a backlog that grows: mean wait before issue at its end, ns. Of one that stands: mean wait outside the queue, ns.
     pub backlog_ns: u64,

@@ -72,7 +72,19 @@ pub fn evaluate(
         tables: tables.map_err(wrong)?,
         commands: study.run_sets(size, cells),
         runs: sets.values().map(|set| set.records().len()).sum(),
+        overloaded: sets.iter().flat_map(|(name, set)| overloaded(name, set)).collect(),
     })
+}
+
+/// Runs whose trace asked for more than could be served, and the factor of time at which it would not.
+fn overloaded(name: &str, set: &RecordSet) -> Vec<String> {
+    let marked = set.records().iter().filter_map(|record| {
+        let scale = record.number("overload.stable_scale_time")?;
+        let labels: Vec<&str> =
+            record.labels().iter().map(String::as_str).filter(|label| !label.is_empty()).collect();
+        Some(format!("{name} ({}): stable at --scale-time {scale}", labels.join(", ")))
+    });
+    marked.collect()
 }
 
 /// Text in paragraphs, which blank lines separate.

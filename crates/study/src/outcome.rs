@@ -34,6 +34,8 @@ pub struct Outcome {
     pub commands: Vec<RunSet>,
     /// Runs behind it, those from the cache included.
     pub runs: usize,
+    /// Of these, those whose trace asked for more than could be served, by set and labels: their latencies are those of a backlog.
+    pub overloaded: Vec<String>,
 }
 
 /// Where a study stands within its document: numbers in its name count as numbers, so that figure 3 comes before figure 13.

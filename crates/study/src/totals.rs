@@ -148,6 +148,7 @@ mod tests {
             tables: Vec::new(),
             commands: Vec::new(),
             runs: 0,
+            overloaded: Vec::new(),
         }
     }
 

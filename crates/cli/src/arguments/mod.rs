@@ -34,7 +34,7 @@ Exit codes:
 
 /// Finds, uses and schedules around the parallelism inside flash SSDs
 ///
-/// Start with `planewise compare`: it replays a real trace of a database under six host schedulers on a
+/// Start with `planewise compare`: it replays a real trace of a database under eight host schedulers on a
 /// simulated drive of 64 chips and writes a report.
 #[derive(Debug, Parser)]
 #[command(name = "planewise", version, after_help = EXIT_CODES, max_term_width = 110, subcommand_required = true, arg_required_else_help = true)]

@@ -111,7 +111,12 @@ impl<O: Observer> Run<'_, O> {
             {
                 return Ok(true);
             }
+            let outstanding = self.front.stack().queue().outstanding();
             self.front.dispatch()?;
+            // Where only what waits counts in the queue's length, what was issued made room for what found none.
+            if self.outside.count() > 0 && self.front.stack().queue().outstanding() > outstanding {
+                continue;
+            }
             let due = self.processes.next_due();
             if due == Ns::MAX && self.outside.count() == 0 && self.front.stack().queue().pending() == 0 {
                 return Err(SimError::Source(ALL_WAIT.to_owned()).into());
@@ -132,7 +137,7 @@ impl<O: Observer> Run<'_, O> {
         let stack = self.front.stack();
         let operations = self.processes.workload().operations().map_or(0, |(_, count)| count);
         self.before = (stack.scheduler_counters(), operations);
-        // What waits outside was issued during the ramp, and gets its numbers next.
+        // What waits outside was issued during the ramp, and gets its numbers next (of two pools, one may come to its turn sooner).
         let from = stack.submitted() + self.outside.count() as u64;
         let observer = self.front.observer_mut();
         observer.0.start_after(from);

@@ -50,6 +50,8 @@ pub fn page(outcome: &Outcome) -> String {
             size => size(outcome.size),
             variables => &outcome.variables,
             sources => paragraphs(&outcome.sources),
+            overloaded => &outcome.overloaded,
+            runs => outcome.runs,
             commands => &outcome.commands,
             runs => crate::format::count(outcome.runs as u64),
             id => &outcome.id,
@@ -310,6 +312,18 @@ impl<'a> From<&planewise_study::ClaimVerdict<'a>> for ClaimRow<'a> {
 mod tests {
     use super::*;
     use crate::study::{Missing, samples};
+
+    #[test]
+    fn overloaded_runs_are_named_where_there_are_any() {
+        let mut outcome = samples::outcomes().remove(0);
+        assert!(!page(&outcome).contains("overloaded"));
+        outcome.overloaded = vec!["piq (noop, hm_0): stable at --scale-time 1.4".to_owned()];
+        let text = page(&outcome);
+        assert!(
+            text.contains("runs are overloaded") && text.contains("stable at --scale-time 1.4"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn a_page_has_its_numbers_verdicts_reasons_and_commands() {

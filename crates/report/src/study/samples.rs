@@ -190,6 +190,7 @@ fn study(id: &str, paper: Paper, title: &str, figure: &str) -> Outcome {
             cells: 15,
         }],
         runs: 75,
+        overloaded: Vec::new(),
     }
 }
 

@@ -49,7 +49,7 @@ pub fn run<O: Observer>(
     loop {
         if first.is_none() && driver.now >= ramp {
             before = (simulator.scheduler_counters(), operations(driver.processes.workload()));
-            // What waits outside was issued during the ramp, and gets its numbers next.
+            // What waits outside was issued during the ramp, and gets its numbers next (of two pools, one may come to its turn sooner).
             let from = simulator.submitted() + driver.outside_count();
             let observer = simulator.observer_mut();
             measure::start_after(&mut observer.0, from);

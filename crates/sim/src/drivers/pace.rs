@@ -80,7 +80,7 @@ pub struct Pacer {
 }
 
 enum Rule {
-    Dependent(Dependencies),
+    Dependent(Box<Dependencies>),
     /// When places became free, of those that nobody took yet; none for a queue that has room or not.
     Closed(Option<VecDeque<Ns>>),
 }
@@ -90,7 +90,7 @@ impl Pacer {
     pub fn new(pace: Pace, scale: f64) -> Option<Pacer> {
         let rule = match pace {
             Pace::Recorded => return None,
-            Pace::Dependent => Rule::Dependent(Dependencies { scale, ..Dependencies::default() }),
+            Pace::Dependent => Rule::Dependent(Box::new(Dependencies { scale, ..Dependencies::default() })),
             Pace::Closed(requests) => Rule::Closed(Some(VecDeque::from(vec![Ns::ZERO; requests as usize]))),
             Pace::Asap => Rule::Closed(None),
         };
@@ -136,7 +136,7 @@ impl Pacer {
         let Rule::Dependent(dependencies) = &mut self.rule else { return None };
         dependencies.depth.arrived();
         let mean = |sum: u128| sum as f64 / self.left.max(1) as f64;
-        let Dependencies { scale, depth, first_recorded, last_recorded, first_here, .. } = &*dependencies;
+        let Dependencies { scale, depth, first_recorded, last_recorded, first_here, .. } = &**dependencies;
         Some(Dependent {
             without_completion: dependencies.without_completion,
             recorded_ns: ((*last_recorded - first_recorded.unwrap_or_default()).0 as f64 * scale).round()
