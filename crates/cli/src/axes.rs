@@ -510,7 +510,7 @@ mod tests {
     #[test]
     fn every_axis_reads_back_what_it_writes_and_tells_its_true_default() {
         let base = RunConfig::new(Profile::embedded("gc-128g").unwrap());
-        for axis in &AXES {
+        for axis in AXES {
             let own = axis.value_of(&base);
             if !["", "the true number"].contains(&axis.default) {
                 assert_eq!(own, axis.default, "{}", axis.name);

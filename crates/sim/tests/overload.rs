@@ -8,6 +8,7 @@ use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_sim::RunConfig;
 use planewise_sim::drivers::pace::Pace;
 use planewise_sim::drivers::replay::{ReplayOptions, replay};
+use planewise_sim::host::RequestPools;
 use planewise_sim::results::{Cause, Overload, RunResult};
 use rand::RngExt;
 use std::sync::atomic::AtomicBool;
@@ -173,4 +174,34 @@ fn a_scale_that_was_given_is_part_of_the_one_that_is_told() {
     let config = RunConfig { scale_time: 0.5, ..config() };
     let scaled = run(&config, &scaled(&arrivals, 0.5), 0).overload.unwrap().stable_scale_time;
     assert!((scaled / plain - 1.0).abs() < 0.05, "{plain} {scaled}");
+}
+
+#[test]
+fn two_pools_of_slots_tell_the_rate_that_was_asked_for() {
+    // 6,000 writes at once and 20,000 reads in a second: whoever waits outside of the one pool enters behind later ones of the other.
+    let mut requests: Vec<Request> = (0..6_000u64)
+        .map(|n| Request::new(Ns(n * 300), Lsn(n % 3_000 * 8), 8, Direction::Write))
+        .chain(
+            (0..20_000)
+                .map(|n| Request::new(Ns(n * 50_000 + 1), Lsn((4_000 + n % 9_000) * 8), 8, Direction::Read)),
+        )
+        .collect();
+    requests.sort_by_key(|request| request.arrival);
+    for pools in [RequestPools::One, RequestPools::Two] {
+        let mut config =
+            RunConfig { scheduler: "cfq".into(), queue_length: 4, ..RunConfig::new(device(8, 1, 1, 1)) };
+        config.profile.interface.command_queue = "ncq:8".into();
+        config.request_pools = pools;
+        let mut options = ReplayOptions {
+            warm_up: 0,
+            stop: &AtomicBool::new(false),
+            progress: &mut |_| {},
+            trace: "test",
+            power_cut: None,
+        };
+        let found = replay(&config, &mut requests.iter().copied(), (), &mut options).unwrap().0.overload;
+        let found = found.unwrap_or_else(|| panic!("{pools}: not found"));
+        assert!((found.offered_iops / 26_000.0 - 1.0).abs() < 0.01, "{pools}: {found:?}");
+        assert!(found.factor < 20.0 && found.stable_scale_time < 100.0, "{pools}: {found:?}");
+    }
 }

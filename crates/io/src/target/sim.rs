@@ -2,6 +2,7 @@
 
 use super::{Completed, Operation, Target, TargetError, TargetInfo, TargetKind};
 use planewise_model::{Bytes, Ns, Profile, Request, SECTOR_BYTES};
+use planewise_sim::host::Overlap;
 use planewise_sim::observers::Completion;
 use planewise_sim::{Condition, RunConfig, Simulator};
 
@@ -31,7 +32,10 @@ impl SimTarget {
         depth: u32,
         seed: u64,
     ) -> Result<SimTarget, TargetError> {
-        let config = RunConfig { condition, queue_length: depth, seed, ..RunConfig::new(profile.clone()) };
+        // A drive promises no order among the commands that it holds: that is the host's business.
+        let overlap = Overlap::Ignore;
+        let config =
+            RunConfig { condition, queue_length: depth, overlap, seed, ..RunConfig::new(profile.clone()) };
         let mut simulator = Simulator::new(&config, ())?;
         simulator.keep_completions();
         let info = TargetInfo {

@@ -82,17 +82,19 @@ impl Backlog {
             self.outside_until = now;
             self.waited_outside += u128::from((now - request.arrival).0);
         }
-        if self.waiting == 0 && request.arrival > self.idle_since {
+        // Where the queue has two pools, who waited outside of one enters behind later ones of the other: the window goes on as it did.
+        let arrival = request.arrival.max(self.last_arrival);
+        if self.waiting == 0 && arrival > self.idle_since {
             // What waited outside a full queue waited since its arrival.
-            self.spare += request.arrival - self.idle_since;
-            self.idle_since = request.arrival;
+            self.spare += arrival - self.idle_since;
+            self.idle_since = arrival;
         }
         let place = (sequence >> self.shift) as usize;
         if place >= self.parts.len() {
-            self.begin_part(request.arrival);
+            self.begin_part(arrival);
         }
         self.requests += 1;
-        self.last_arrival = request.arrival;
+        self.last_arrival = arrival;
     }
 
     #[cold]
