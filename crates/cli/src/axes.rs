@@ -400,7 +400,7 @@ impl Axis {
         let default = match (self.name, self.default) {
             ("scheduler", _) if several => {
                 format!(
-                    "{}; {} when an option of the device has a list",
+                    "{} in compare; {} elsewhere, and when an option of the device has a list",
                     SCHEDULERS_DEFAULT.join(","),
                     self.default
                 )

@@ -244,7 +244,7 @@ fn a_recorded_trace_is_what_the_device_was_issued_and_replays_elsewhere() {
 #[test]
 fn what_is_merged_is_recorded_as_one_request() {
     let place = place();
-    let run = "run --trace pgbench --requests 5000 --merging full";
+    let run = "run --trace pgbench --requests 5000 --merging full --device piq-128g --pace recorded";
     place.ok(&format!("{run} --record merged.parquet --out x"));
     place.ok(&format!("{run} --record all.parquet --record-at queue --out y"));
     let merged = results(&place, "x").runs[0].metrics.requests.merged;

@@ -199,7 +199,7 @@ fn options_of_a_result_make_the_same_result_again() {
 #[test]
 fn tunables_reach_the_schedulers_that_have_them() {
     let place = Place::new();
-    place.ok("compare --requests 500 --tunable barrier=complete --tunable piq+.write_wait_max_ns=5 --out x");
+    place.ok("compare --requests 500 --schedulers noop,kyber,rws,weave,piq,piq+ --tunable barrier=complete --tunable piq+.write_wait_max_ns=5 --out x");
     let all = results(&place.path().join("x/results.json"));
     assert_eq!(all.runs[4].tunables["barrier"], "complete");
     assert_eq!(all.runs[5].tunables["write_wait_max_ns"], "5");

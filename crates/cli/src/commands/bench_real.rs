@@ -18,7 +18,7 @@ use planewise_io::target::real::guard;
 use planewise_io::{Target, TargetError};
 use planewise_model::Bytes;
 use planewise_sim::Condition;
-use planewise_sim::host::Merging;
+use planewise_sim::host::{HostStack, Merging};
 use planewise_sim::results::{RunResult, Setup, Status, TraceSetup};
 use planewise_workload::{Definition, Needs};
 use std::cell::Cell;
@@ -124,6 +124,10 @@ pub fn execute(
     };
     // Whatever speaks against the target is said before a directory is made for its results.
     let info = bench.open(&hosts[0].0, hosts[0].1)?.info().clone();
+    // A host that cannot be, too, before the runs ahead of it have written.
+    for (host, _) in &hosts {
+        HostStack::new(&host.stack(&info)?)?;
+    }
     let claimed = Claimed::new("bench", setup, &common.output)?;
     bench.announce(&needs, hosts.len(), &info);
     let mut notes = workload.definition.notes();

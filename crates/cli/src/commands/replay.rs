@@ -20,6 +20,7 @@ use planewise_io::plan::WritePlan;
 use planewise_io::{Target, TargetInfo};
 use planewise_model::{Bytes, Direction, Ns, Request, SECTOR_BYTES};
 use planewise_sim::drivers::replay::RequestSource;
+use planewise_sim::host::HostStack;
 use planewise_sim::host_sched;
 use planewise_sim::results::{RunResult, Setup, Status};
 use planewise_sim::{Condition, RunConfig, UnitLevel};
@@ -91,6 +92,10 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     // Whatever speaks against trace and target is said before a directory is made for the results, and before anything is written.
     let fitted = {
         let target = replay.open(0)?;
+        // A host that cannot be is refused before the runs ahead of it have written.
+        for (host, _) in &plan.hosts {
+            HostStack::new(&host.stack(target.info())?)?;
+        }
         let fitted = replay.check(target.info())?;
         replay.announce(target.info(), &fitted);
         fitted
