@@ -7,9 +7,11 @@ mod support;
 
 use support::Place;
 
-/// Mean latencies of the OLTP sample (pgbench), ns: reads, writes, all.
+/// Mean latencies of the OLTP sample (pgbench) at its recorded times, ns: reads, writes, all.
 fn latencies(place: &Place, device: &str) -> [f64; 3] {
-    let said = place.run(&format!("run --trace pgbench --device {device} --json --quiet --out run --force"));
+    let said = place.run(&format!(
+        "run --trace pgbench --pace recorded --device {device} --json --quiet --out run --force"
+    ));
     let results: planewise_sim::results::Results =
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.err));
     let metrics = &results.runs[0].metrics;

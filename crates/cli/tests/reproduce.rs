@@ -35,7 +35,7 @@ write = "main.write.latency_ns.mean / main.write.latency_ns.mean[scheduler=noop]
 [[check]]
 claim = "piq.fig8.piq"
 what = "mean write latency of PIQ, us"
-published = 840
+published = 750
 measured = "main.write.latency_ns.mean[scheduler=piq] / 1e3"
 
 [[check]]

@@ -36,7 +36,7 @@ fn every_command_takes_changes_and_tells_variants_apart() {
     let run = |device: &str| {
         results(
             &place,
-            &format!("run --device {device} --trace piq-hm_0 --requests 200 --wrap --quiet --json"),
+            &format!("run --device {device} --trace piq-hm_0 --requests 1000 --wrap --quiet --json"),
         )
     };
     let (plain, fast) = (run("piq-128g"), run("piq-128g:timing.read_ns=0"));

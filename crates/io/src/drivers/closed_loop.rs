@@ -114,10 +114,11 @@ impl<O: Observer> Run<'_, O> {
             let outstanding = self.front.stack().queue().outstanding();
             self.front.dispatch()?;
             // Where only what waits counts in the queue's length, what was issued made room for what found none.
-            if self.outside.count() > 0 && self.front.stack().queue().outstanding() > outstanding {
-                continue;
-            }
-            let due = self.processes.next_due();
+            let made_room = self.front.stack().queue().outstanding() > outstanding;
+            let due = match self.processes.next_due() {
+                _ if made_room && self.outside.count() > 0 => self.front.now(),
+                due => due,
+            };
             if due == Ns::MAX && self.outside.count() == 0 && self.front.stack().queue().pending() == 0 {
                 return Err(SimError::Source(ALL_WAIT.to_owned()).into());
             }

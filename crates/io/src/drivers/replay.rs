@@ -167,18 +167,16 @@ impl<O: Observer> Run<'_, O> {
             if options.stop.load(Ordering::Relaxed) {
                 return Ok(false);
             }
-            let next = loop {
-                let next = self.submit_due(trace)?;
-                if next.is_none() && self.front.stack().queue().pending() == 0 {
-                    return Ok(true);
-                }
-                let outstanding = self.front.stack().queue().outstanding();
-                self.front.dispatch()?;
-                // Where only what waits counts in the queue's length, what was issued made room for what found none.
-                if next != Some(Ns::MAX) || self.front.stack().queue().outstanding() == outstanding {
-                    break next;
-                }
-            };
+            let mut next = self.submit_due(trace)?;
+            if next.is_none() && self.front.stack().queue().pending() == 0 {
+                return Ok(true);
+            }
+            let outstanding = self.front.stack().queue().outstanding();
+            self.front.dispatch()?;
+            // Where only what waits counts in the queue's length, what was issued made room for what found none.
+            if next == Some(Ns::MAX) && self.front.stack().queue().outstanding() > outstanding {
+                next = Some(self.front.now());
+            }
             self.note_lateness();
             self.front.wait(next.unwrap_or(Ns::MAX))?;
             self.front.take_completions(&mut self.completions);

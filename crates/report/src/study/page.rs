@@ -316,7 +316,7 @@ mod tests {
     #[test]
     fn overloaded_runs_are_named_where_there_are_any() {
         let mut outcome = samples::outcomes().remove(0);
-        assert!(!page(&outcome).contains("overloaded"));
+        assert!(!page(&outcome).contains("are overloaded"));
         outcome.overloaded = vec!["piq (noop, hm_0): stable at --scale-time 1.4".to_owned()];
         let text = page(&outcome);
         assert!(

@@ -10,6 +10,7 @@ use crate::engine::Simulator;
 use crate::error::SimError;
 use crate::gc;
 use crate::host::Outside;
+use crate::host_sched::Counters;
 use crate::observers::backlog::Backlog;
 use crate::observers::recovery::Recovery;
 use crate::observers::{Completion, Observer};
@@ -91,9 +92,9 @@ pub fn replay<O: Observer>(
     }
     let mut batch = Vec::with_capacity(BATCH);
     let mut status = Status::Complete;
-    let mut counters_before = None;
     // A pacer knows requests by their numbers: none may pass another on the way in.
-    let mut outside = if pacing.is_some() { Outside::in_order() } else { simulator.outside() };
+    let outside = if pacing.is_some() { Outside::in_order() } else { simulator.outside() };
+    let mut entrance = Entrance { outside, warm_up: options.warm_up, counters_before: None };
     let mut cut_at = if let Some(PowerCut::At(time)) = options.power_cut { time } else { Ns::MAX };
     let mut power = true;
     let mut watch = Watch::new(options.stop, options.progress);
@@ -105,9 +106,6 @@ pub fn replay<O: Observer>(
         for (index, request) in batch.iter().enumerate() {
             if let Some(later) = batch.get(index + PREFETCH_DISTANCE) {
                 simulator.prefetch(later);
-            }
-            if counters_before.is_none() && simulator.submitted() >= options.warm_up {
-                counters_before = Some(simulator.scheduler_counters());
             }
             let paced = match &mut pacing {
                 None => Ok(*request),
@@ -123,7 +121,7 @@ pub fn replay<O: Observer>(
                     if request.arrival >= cut_at {
                         Some(End::Power)
                     } else {
-                        arrive(&mut simulator, &mut outside, &request, cut_at, &mut watch)?
+                        arrive(&mut simulator, &mut entrance, &request, cut_at, &mut watch)?
                     }
                 }
                 Err(end) => Some(end),
@@ -141,7 +139,7 @@ pub fn replay<O: Observer>(
             status = Status::Interrupted;
         }
     }
-    if status == Status::Complete && empty_outside(&mut simulator, &mut outside, cut_at, &mut watch)? {
+    if status == Status::Complete && entrance.empty(&mut simulator, cut_at, &mut watch)? {
         status = Status::Interrupted;
     }
     let mut is_finished = true;
@@ -153,7 +151,7 @@ pub fn replay<O: Observer>(
             None
         }
     };
-    let counters = simulator.scheduler_counters().since(&counters_before.unwrap_or_default());
+    let counters = simulator.scheduler_counters().since(&entrance.counters_before.unwrap_or_default());
     let mut result = measure::summarise(config, &simulator, &counters, options.trace, status)?;
     result.labels.pace = config.pace.to_string();
     result.metrics.gc.power_loss = power_loss;
@@ -253,12 +251,60 @@ fn lose_power<O: Observer>(
     })
 }
 
+/// Where requests wait for room in the queue, and what is noted when the first measured one gets in.
+struct Entrance {
+    outside: Outside,
+    warm_up: u64,
+    /// The scheduler's counters at that time.
+    counters_before: Option<Counters>,
+}
+
+impl Entrance {
+    #[inline]
+    fn submit<O: Observer>(
+        &mut self,
+        simulator: &mut Simulator<O>,
+        request: &Request,
+    ) -> Result<(), SimError> {
+        if self.counters_before.is_none() && simulator.submitted() >= self.warm_up {
+            self.counters_before = Some(simulator.scheduler_counters());
+        }
+        simulator.submit(request)
+    }
+
+    /// Submits what has room of those that wait outside.
+    fn submit_outside<O: Observer>(&mut self, simulator: &mut Simulator<O>) -> Result<(), SimError> {
+        while let Some(request) = self.outside.next(|request| simulator.has_room(request)) {
+            self.submit(simulator, &request)?;
+        }
+        Ok(())
+    }
+
+    /// Lets time pass until nothing waits outside, or the power goes. True when the run is to stop instead.
+    fn empty<O: Observer>(
+        &mut self,
+        simulator: &mut Simulator<O>,
+        cut_at: Ns,
+        watch: &mut Watch<'_>,
+    ) -> Result<bool, SimError> {
+        while self.outside.count() > 0 && simulator.next_event() < cut_at {
+            if watch.step(simulator.submitted()) {
+                return Ok(true);
+            }
+            let next = simulator.next_event();
+            simulator.advance(next)?;
+            self.submit_outside(simulator)?;
+        }
+        Ok(false)
+    }
+}
+
 /// Lets time pass until the request arrives and the queue has room for it, then submits it; or leaves it outside, where those behind it
 /// may have room. What ends the run instead, if that does.
 #[inline]
 fn arrive<O: Observer>(
     simulator: &mut Simulator<O>,
-    outside: &mut Outside,
+    entrance: &mut Entrance,
     request: &Request,
     cut_at: Ns,
     watch: &mut Watch<'_>,
@@ -268,13 +314,13 @@ fn arrive<O: Observer>(
         || simulator.next_event() == request.arrival && simulator.now() < request.arrival
     {
         // What waits outside gets in at the event that makes room for it.
-        let until = if outside.count() == 0 { request.arrival } else { simulator.next_event() };
+        let until = if entrance.outside.count() == 0 { request.arrival } else { simulator.next_event() };
         simulator.advance(until)?;
-        submit_outside(simulator, outside)?;
+        entrance.submit_outside(simulator)?;
     }
-    while outside.is_before(request) || !simulator.has_room(request) {
-        if outside.reads_on() {
-            outside.push(*request);
+    while entrance.outside.is_before(request) || !simulator.has_room(request) {
+        if entrance.outside.reads_on() {
+            entrance.outside.push(*request);
             return Ok(None);
         }
         let next = simulator.next_event();
@@ -289,33 +335,7 @@ fn arrive<O: Observer>(
             return Ok(Some(End::Stopped));
         }
         simulator.advance(next)?;
-        submit_outside(simulator, outside)?;
+        entrance.submit_outside(simulator)?;
     }
-    simulator.submit(request).map(|()| None)
-}
-
-/// Submits what has room of those that wait outside.
-fn submit_outside<O: Observer>(simulator: &mut Simulator<O>, outside: &mut Outside) -> Result<(), SimError> {
-    while let Some(request) = outside.next(|request| simulator.has_room(request)) {
-        simulator.submit(&request)?;
-    }
-    Ok(())
-}
-
-/// Lets time pass until nothing waits outside, or the power goes. True when the run is to stop instead.
-fn empty_outside<O: Observer>(
-    simulator: &mut Simulator<O>,
-    outside: &mut Outside,
-    cut_at: Ns,
-    watch: &mut Watch<'_>,
-) -> Result<bool, SimError> {
-    while outside.count() > 0 && simulator.next_event() < cut_at {
-        if watch.step(simulator.submitted()) {
-            return Ok(true);
-        }
-        let next = simulator.next_event();
-        simulator.advance(next)?;
-        submit_outside(simulator, outside)?;
-    }
-    Ok(false)
+    entrance.submit(simulator, request).map(|()| None)
 }
