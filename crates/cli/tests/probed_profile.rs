@@ -7,10 +7,11 @@ mod support;
 
 use support::Place;
 
-/// Mean latencies of the OLTP sample (pgbench) at its recorded times, ns: reads, writes, all.
+/// Mean latencies of the OLTP sample (pgbench) at its recorded times, ns: reads, writes, all. Held for one another, requests of a
+/// drive that cannot keep up would magnify every error.
 fn latencies(place: &Place, device: &str) -> [f64; 3] {
     let said = place.run(&format!(
-        "run --trace pgbench --pace recorded --device {device} --json --quiet --out run --force"
+        "run --trace pgbench --pace recorded --overlap ignore --device {device} --json --quiet --out run --force"
     ));
     let results: planewise_sim::results::Results =
         serde_json::from_str(&said.out).unwrap_or_else(|error| panic!("{error}: {}", said.err));
