@@ -126,7 +126,8 @@ pub fn execute(
     let info = bench.open(&hosts[0].0, hosts[0].1)?.info().clone();
     // A host that cannot be, too, before the runs ahead of it have written.
     for (host, _) in &hosts {
-        HostStack::new(&host.stack(&info)?)?;
+        let stack = host.stack(&info).and_then(|config| HostStack::new(&config));
+        stack.map_err(|error| failed(error.into(), Of::Bench))?;
     }
     let claimed = Claimed::new("bench", setup, &common.output)?;
     bench.announce(&needs, hosts.len(), &info);

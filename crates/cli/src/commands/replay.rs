@@ -94,7 +94,8 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
         let target = replay.open(0)?;
         // A host that cannot be is refused before the runs ahead of it have written.
         for (host, _) in &plan.hosts {
-            HostStack::new(&host.stack(target.info())?)?;
+            let stack = host.stack(target.info()).and_then(|config| HostStack::new(&config));
+            stack.map_err(|error| failed(error.into(), Of::Replay))?;
         }
         let fitted = replay.check(target.info())?;
         replay.announce(target.info(), &fitted);
