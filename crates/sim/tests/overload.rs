@@ -150,10 +150,32 @@ fn too_little_to_tell_is_no_overload() {
 }
 
 #[test]
-fn the_warm_up_counts_as_what_went_before() {
+fn the_window_begins_behind_the_warm_up() {
+    // The same load before and in the window: the same verdict, and a rate at which it is another.
     let arrivals: Vec<u64> = steady(0, 10_000, 0.9).collect();
-    let (all, half) = (run(&config(), &arrivals, 0), run(&config(), &arrivals, 5_000));
-    assert!(all.overload.is_some() && half.overload == all.overload);
+    let found = |arrivals: &[u64]| run(&config(), arrivals, 5_000).overload;
+    let half = found(&arrivals).expect("overloaded before and behind the warm-up");
+    assert_eq!(found(&scaled(&arrivals, half.stable_scale_time)), None, "{half:?}");
+    // An overload that was served before the window, and one that the window makes up for: none.
+    let calm_from = |at: f64, gap: f64| {
+        let calm = steady((at * SERVICE as f64) as u64, 5_000, gap);
+        steady(0, 5_000, 0.2).chain(calm).collect::<Vec<u64>>()
+    };
+    assert!(verdict(&calm_from(5_000.0, 1.0)).is_some());
+    assert_eq!(found(&calm_from(5_000.0, 1.0)), None);
+    assert_eq!(found(&calm_from(1_000.0, 10.0)), None, "served in a tenth of the window");
+    // One that stands through the window, though it does not grow there.
+    assert_eq!(found(&calm_from(1_000.0, 1.0)).map(|found| found.cause), Some(Cause::Stands));
+    // A calm warm-up hides none, however long it is.
+    let busy_behind = |warm_up: u64| {
+        let busy = steady(warm_up * 10 * SERVICE, 5_000, 0.7);
+        let arrivals: Vec<u64> = steady(0, warm_up, 10.0).chain(busy).collect();
+        run(&config(), &arrivals, warm_up).overload
+    };
+    for warm_up in [0, 100, 5_000, 50_000] {
+        let found = busy_behind(warm_up).unwrap_or_else(|| panic!("behind {warm_up}"));
+        assert!((found.factor - 1.0 / 0.7).abs() < 0.05, "behind {warm_up}: {found:?}");
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! commands into an [`Outcome`]: it neither runs nor draws anything itself.
 
 mod cells;
+mod change;
 mod claims;
 mod evaluate;
 pub mod expression;
@@ -34,6 +35,9 @@ pub enum StudyError {
         /// What was found, what is allowed.
         problem: String,
     },
+    /// A change of a variable: what was asked for, what is wrong with it.
+    #[error("--set {0}")]
+    Change(String),
     /// No study of that name.
     #[error(transparent)]
     Unknown(#[from] planewise_model::names::UnknownName),

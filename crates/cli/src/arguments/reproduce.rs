@@ -29,6 +29,10 @@ pub struct ReproduceArguments {
     /// Directory with real volumes as VOLUME.csv, .csv.gz or .csv.zst (hm_0.csv.gz): used instead of the look-alikes of that name
     #[arg(long, value_name = "DIR")]
     pub trace_dir: Option<PathBuf>,
+    /// Another value for a variable of the studies, written as in their files: requests=4000, scheduler=["noop","weave"],
+    /// 'trace=[{name="mine",options="--trace mine.csv"}]'. May be given several times
+    #[arg(long, value_name = "NAME=VALUE", conflicts_with = "all")]
+    pub set: Vec<String>,
     /// Where the pages go, and what is kept of the runs
     #[arg(long, value_name = "DIR", default_value = "planewise-out/reproduce")]
     pub out: PathBuf,

@@ -65,7 +65,7 @@ pub fn run<O: Observer>(
     let mut trace = Ahead { source, batch: Vec::with_capacity(BATCH), next: 0 };
     trace.peek()?;
     // At any pace but the recorded one nothing asks for more than is served.
-    let backlog = (options.pace == Pace::Recorded).then(Backlog::new);
+    let backlog = (options.pace == Pace::Recorded).then(|| Backlog::new(options.warm_up));
     let observer = (MetricsObserver::new(options.warm_up), (backlog, observer));
     let front = Front::new(target, host, observer)?;
     let pacer = Pacer::new(options.pace, options.scale_time);

@@ -83,7 +83,7 @@ pub fn replay<O: Observer>(
     }
     let recovery = options.power_cut.map(|_| Recovery::new());
     // At any pace but the recorded one nothing asks for more than is served.
-    let backlog = (config.pace == Pace::Recorded).then(Backlog::new);
+    let backlog = (config.pace == Pace::Recorded).then(|| Backlog::new(options.warm_up));
     let observer = (measure::measuring(options.warm_up, recovery), (backlog, observer));
     let mut simulator = Simulator::new(config, observer)?;
     let mut pacing = Pacer::new(config.pace, config.scale_time).map(Pacing::new);

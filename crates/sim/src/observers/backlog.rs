@@ -12,6 +12,8 @@
 //! A burst that fits leaves more time to spare around it than it takes, and a queue that a scheduler keeps long without it growing
 //! waits as long at the beginning. Fewer than 64 waiting requests are what a queue is for, and no backlog.
 //!
+//! The window begins with the first request that is measured: a warm-up asks for nothing. What it left waiting is the wait at the beginning.
+//!
 //! Memory is bounded: the window is told apart in up to 1024 parts of as many requests each.
 
 use super::{Completion, Observer};
@@ -51,6 +53,8 @@ struct Part {
 /// Watches waits and spare time of an open loop.
 #[derive(Default)]
 pub struct Backlog {
+    /// Requests of the warm-up.
+    warm_up: u64,
     parts: Vec<Part>,
     /// Requests of a part, as a power of two.
     shift: u32,
@@ -69,14 +73,15 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// Nothing seen yet.
-    pub fn new() -> Backlog {
-        Backlog { shift: LEAST_SHIFT, ..Backlog::default() }
+    /// Nothing seen yet; the window begins behind so many requests.
+    pub fn new(warm_up: u64) -> Backlog {
+        Backlog { warm_up, shift: LEAST_SHIFT, ..Backlog::default() }
     }
 
     #[inline]
     fn arrives(&mut self, now: Ns, request: &Request, sequence: u64) {
-        if now > request.arrival {
+        let measured = sequence.checked_sub(self.warm_up);
+        if now > request.arrival && measured.is_some() {
             // Several wait outside at a time: each adds what the ones before it did not.
             self.outside += now - request.arrival.max(self.outside_until).min(now);
             self.outside_until = now;
@@ -89,12 +94,12 @@ impl Backlog {
             self.spare += arrival - self.idle_since;
             self.idle_since = arrival;
         }
-        let place = (sequence >> self.shift) as usize;
-        if place >= self.parts.len() {
+        self.last_arrival = arrival;
+        let Some(number) = measured else { return };
+        if (number >> self.shift) as usize >= self.parts.len() {
             self.begin_part(arrival);
         }
         self.requests += 1;
-        self.last_arrival = arrival;
     }
 
     #[cold]
@@ -157,8 +162,15 @@ impl Backlog {
     /// What would be seen if the same requests came slower by a factor, and each part of the window took as long to serve as it did:
     /// the backlog as a fluid that flows in at one rate and out at another, and that stands so many times longer than it says itself.
     fn slower(&self, factor: f64, out_of_sight: f64) -> Backlog {
-        let mut slower = Backlog { requests: self.requests, shift: self.shift, ..Backlog::default() };
-        let (mut now, mut backlog, mut spare, mut outside) = (0.0, 0.0, 0.0, 0.0);
+        let mut slower = Backlog {
+            warm_up: self.warm_up,
+            requests: self.requests,
+            shift: self.shift,
+            ..Backlog::default()
+        };
+        // The warm-up would have come slower, too.
+        let left_by_warm_up = self.wait_around(0, 1) / factor;
+        let (mut now, mut backlog, mut spare, mut outside) = (0.0, left_by_warm_up, 0.0, 0.0);
         for (index, part) in self.parts.iter().enumerate() {
             let wait = self.wait_around(index, 1);
             slower.parts.push(Part {
@@ -195,7 +207,7 @@ impl Backlog {
 
     /// The wait at the beginning of a part, or at the end of all of them: the mean of so many parts on either side.
     fn wait_around(&self, index: usize, half: usize) -> f64 {
-        if index == 0 {
+        if index == 0 && self.warm_up == 0 {
             return 0.0;
         }
         let around = &self.parts[index.saturating_sub(half)..(index + half).min(self.parts.len())];
@@ -285,7 +297,8 @@ impl Observer for Backlog {
 
     #[inline]
     fn complete(&mut self, _slot: Slot, completion: &Completion) {
-        let part = &mut self.parts[(completion.sequence >> self.shift) as usize];
+        let Some(number) = completion.sequence.checked_sub(self.warm_up) else { return };
+        let part = &mut self.parts[(number >> self.shift) as usize];
         part.waited += u128::from((completion.issued - completion.request.arrival).0);
         part.completed += 1;
     }

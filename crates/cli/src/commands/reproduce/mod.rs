@@ -29,7 +29,10 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
         return output::print(&list(&embedded));
     }
     let size = if arguments.full { Size::Full } else { Size::Quick };
-    let (wanted, others) = choose(arguments, embedded, &claims)?;
+    let (mut wanted, others) = choose(arguments, embedded, &claims)?;
+    for study in &mut wanted {
+        arguments.set.iter().try_for_each(|change| study.change(change)).map_err(Failure::usage)?;
+    }
     let inputs = Inputs::find(arguments, &wanted, size)?;
     let kept = Kept::open(&arguments.out.join("runs"))?;
     let wanted = prepare(wanted, size, &inputs, &kept)?;
@@ -99,10 +102,13 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
         }
     }
     outcomes.sort_by_cached_key(|outcome| (outcome.paper, place_in_paper(&outcome.id)));
-    let command = format!(
+    let mut command = format!(
         "planewise reproduce {} --{size}",
         if arguments.all { "--all".to_owned() } else { arguments.studies.join(" ") }
     );
+    for change in &arguments.set {
+        command += &format!(" --set '{change}'");
+    }
     let divergence = divergence::list();
     let reproduction =
         Reproduction { outcomes: &outcomes, missing: &absent, command: &command, divergence: &divergence };
