@@ -144,10 +144,7 @@ fn a_pace_that_the_trace_or_the_command_does_not_have_is_refused_by_name() {
 /// Traces that this project captured, where they are: what was under way at an arrival is what was under way where it was recorded.
 #[test]
 fn captured_traces_keep_their_concurrency_on_any_drive() {
-    let Some(folder) = std::env::var_os("PLANEWISE_TRACES") else {
-        eprintln!("skipped: PLANEWISE_TRACES names no folder of traces");
-        return;
-    };
+    let Some(folder) = support::traces() else { return };
     let place = Place::new();
     for name in [
         "self-captured/pgbench_tpcb.loop-ext4.first400k.ftrace.txt.zst",

@@ -84,6 +84,18 @@ impl From<Output> for Said {
     }
 }
 
+/// The folder of real traces: `PLANEWISE_TRACES`, or `../shared/traces` beside the tree. Says so when there is none.
+pub fn traces() -> Option<PathBuf> {
+    let named = std::env::var_os("PLANEWISE_TRACES").map(PathBuf::from);
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let folder = named.unwrap_or_else(beside);
+    if folder.is_dir() {
+        return Some(folder);
+    }
+    eprintln!("skipped: real traces (PLANEWISE_TRACES names no folder, and {} is none)", folder.display());
+    None
+}
+
 fn list(root: &Path, folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

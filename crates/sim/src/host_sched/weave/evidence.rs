@@ -32,13 +32,17 @@ impl Mean {
 pub(super) struct Evidence {
     /// Time in the device by direction, ns.
     time: [Mean; 2],
-    /// The same of those whose units were all idle when they were issued, and of those behind others.
-    by_load: [[Mean; 2]; 2],
+    /// The same by how much was outstanding in the whole device at the issue, of those whose units were all idle then, and of those behind
+    /// others. What has more to do has more busy units and takes longer: without the levels, units that are none would seem to matter.
+    by_load: [[[Mean; 2]; LEVELS]; 2],
     /// Chances since a request last completed before an earlier one of the other direction, up to [`CHANCES`].
     chances_missed: u32,
     /// Whether one ever did.
     has_overtaken: bool,
 }
+
+/// Powers of two of requests outstanding that are told apart.
+const LEVELS: usize = 8;
 
 /// So many chances without one taken: the device serves directions in turns.
 const CHANCES: u32 = 128;
@@ -47,11 +51,20 @@ impl Evidence {
     /// A request completed.
     ///
     /// * `time`: since its issue;
+    /// * `outstanding`: requests in the device at its issue;
     /// * `behind`: whether one of its units was busy at its issue;
     /// * `overtook`: whether it overtook an earlier one of the other direction inside the device; `None`: none was there.
-    pub(super) fn completed(&mut self, direction: Direction, time: Ns, behind: bool, overtook: Option<bool>) {
+    pub(super) fn completed(
+        &mut self,
+        direction: Direction,
+        time: Ns,
+        outstanding: u32,
+        behind: bool,
+        overtook: Option<bool>,
+    ) {
         self.time[direction.index()].add(time.0);
-        self.by_load[direction.index()][usize::from(behind)].add(time.0);
+        let level = (outstanding.max(1).ilog2() as usize).min(LEVELS - 1);
+        self.by_load[direction.index()][level][usize::from(behind)].add(time.0);
         if let Some(overtook) = overtook {
             self.chances_missed = if overtook { 0 } else { (self.chances_missed + 1).min(CHANCES) };
             self.has_overtaken |= overtook;
@@ -64,16 +77,17 @@ impl Evidence {
         reads.is_known() && writes.is_known() && 2 * writes.value > 3 * reads.value
     }
 
-    /// Whether requests wait inside the device for their units. Not where it buffers what comes or moves data, nor where the host is
-    /// wrong about the units.
+    /// Whether requests wait inside the device for their units, of either direction: those behind others take half as long again as
+    /// those alone, when as much is outstanding in the whole device. Not where it buffers what comes or moves data, nor where the host
+    /// is wrong about the units.
     pub(super) fn units_matter(&self) -> bool {
-        Direction::ALL.iter().any(|&direction| self.queues_by_unit(direction))
-    }
-
-    /// Whether requests of a direction behind others take half as long again as those alone.
-    fn queues_by_unit(&self, direction: Direction) -> bool {
-        let [alone, behind] = self.by_load[direction.index()];
-        alone.is_known() && behind.is_known() && 2 * behind.value > 3 * alone.value
+        self.by_load.iter().any(|levels| {
+            let compared = levels.iter().filter(|[alone, behind]| alone.is_known() && behind.is_known());
+            let sums = compared
+                .map(|[alone, behind]| (alone.value, behind.value))
+                .reduce(|sums, values| (sums.0 + values.0, sums.1 + values.1));
+            sums.is_some_and(|(alone, behind)| 2 * behind > 3 * alone)
+        })
     }
 
     /// Whether the device finishes all of one direction before it begins with the other.

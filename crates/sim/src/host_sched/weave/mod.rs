@@ -27,26 +27,32 @@ pub(super) const ENTRY: Entry = Entry {
         Tunable {
             name: "passes_per_slot",
             unit: "requests",
-            summary: "later requests that may be issued before one at most, for each slot of the I/O queue (below 64 slots fewer, as their square); fewer bounds waits closer, more gives more to choose from, 0 is arrival order",
+            summary: "later requests that may be issued before one at most, for each slot of the I/O queue up to 64 (below 64 slots fewer, as their square); fewer bounds waits closer, more gives more to choose from, 0 is arrival order",
             kind: TunableKind::Number { default: 8, min: 0, max: 65_536 },
         },
         Tunable {
             name: "reads_first_per_slot",
             unit: "bytes",
-            summary: "bytes issued before a request, for each slot of the I/O queue, until reads no longer go before it on ties, and longest read that does; fewer protects writes, more favours reads",
+            summary: "bytes issued before a request, for each slot of the I/O queue up to 64, until reads no longer go before it on ties; fewer protects writes, more favours reads",
             kind: TunableKind::Size { default: "64k" },
+        },
+        Tunable {
+            name: "reads_first_longest",
+            unit: "bytes",
+            summary: "longest read that goes before others on ties; more favours longer reads, and leaves units idle where such reads come in rows",
+            kind: TunableKind::Size { default: "16k" },
         },
         Tunable {
             name: "turn_requests",
             unit: "requests",
             summary: "requests of one direction in a row, on a device that takes turns; more saves turns, fewer lets the other direction wait less",
-            kind: TunableKind::Number { default: 32, min: 1, max: 65_536 },
+            kind: TunableKind::Number { default: 64, min: 1, max: 65_536 },
         },
         Tunable {
             name: "turn_bytes",
             unit: "bytes",
             summary: "bytes after which such a row ends, too: less than what a write buffer holds",
-            kind: TunableKind::Size { default: "256k" },
+            kind: TunableKind::Size { default: "512k" },
         },
         Tunable {
             name: "look_ahead",
@@ -59,7 +65,8 @@ pub(super) const ENTRY: Entry = Entry {
     build: |host, values| Ok(Box::new(Weave::new(host, values))),
 };
 
-/// Slots from which on a queue allows as many passes for each of them as it is told to.
+/// Slots that count for what may go before a request: a queue of more has more to choose from, and as much to wait for. Fewer allow
+/// fewer passes for each of them.
 const FULL_QUEUE: u64 = 64;
 
 struct Weave {
@@ -103,6 +110,8 @@ struct Note {
     was_behind: bool,
     /// A request of the other direction was outstanding when it was issued.
     had_a_chance: bool,
+    /// Requests in the device when it was issued.
+    outstanding: u32,
 }
 
 struct Settings {
@@ -143,7 +152,7 @@ impl Order {
 
 impl Weave {
     fn new(host: &HostKnowledge, values: &TunableValues) -> Weave {
-        let slots = u64::from(host.queue_length);
+        let slots = u64::from(host.queue_length).min(FULL_QUEUE);
         Weave {
             loads: Loads::new(&host.units, host.queue_length),
             evidence: Evidence::default(),
@@ -160,8 +169,8 @@ impl Weave {
             settings: Settings {
                 writes_stay: host.writes_stay,
                 // A short queue does few at a time: each pass costs the one that is passed more.
-                passes_max: values.number("passes_per_slot") * slots * slots.min(FULL_QUEUE) / FULL_QUEUE,
-                read_sectors_max: values.number("reads_first_per_slot") / SECTOR_BYTES,
+                passes_max: values.number("passes_per_slot") * slots * slots / FULL_QUEUE,
+                read_sectors_max: values.number("reads_first_longest") / SECTOR_BYTES,
                 reads_first_sectors: slots.saturating_mul(values.number("reads_first_per_slot"))
                     / SECTOR_BYTES,
                 turn_requests: values.number("turn_requests"),
@@ -188,9 +197,8 @@ impl Weave {
         if self.evidence.may_take_turns() {
             return Order::ARRIVAL;
         }
-        let reads_are_shorter = self.evidence.reads_are_shorter();
         let passed = self.left_sectors.saturating_sub(self.notes[oldest.index()].sectors);
-        let reads_first = reads_are_shorter && passed < self.settings.reads_first_sectors;
+        let reads_first = self.evidence.reads_are_shorter() && passed < self.settings.reads_first_sectors;
         // Where the device moves writes, what a unit has to do is not what its addresses say.
         let by_load = self.settings.writes_stay && self.evidence.units_matter();
         Order {
@@ -250,6 +258,7 @@ impl Weave {
             number: self.left,
             sectors: 0,
             was_behind: self.loads.of(slot) > 0,
+            outstanding: self.outstanding.iter().map(List::count).sum(),
             had_a_chance: !self.outstanding[direction.other().index()].is_empty(),
         };
         self.outstanding[direction.index()].push(&mut self.links, slot);
@@ -307,7 +316,8 @@ impl HostScheduler for Weave {
             let earliest = self.outstanding[direction.other().index()].first();
             earliest.is_some_and(|other| self.notes[other.index()].number < note.number)
         });
-        self.evidence.completed(direction, now - request.issued, note.was_behind, overtook);
+        let time = now - request.issued;
+        self.evidence.completed(direction, time, note.outstanding, note.was_behind, overtook);
     }
 
     fn counters(&self) -> Counters {
