@@ -10,6 +10,7 @@ use planewise_io::target::real::{self, RealOptions};
 use planewise_io::{Target, TargetError};
 use planewise_model::{Bytes, Profile, names};
 use planewise_sim::Condition;
+use planewise_sim::host::CommandQueue;
 use std::path::Path;
 
 /// Longest operation that real targets are opened for: requests beyond it are made of several.
@@ -64,6 +65,20 @@ impl Simulated {
             format!("# {name}: a RAID-0 of {}, chunks of {}; each is:\n", layout.members(), layout.chunk())
         });
         array + &self.profile.to_toml()
+    }
+}
+
+impl Simulated {
+    /// What a user who gives the host a command queue should know of the device's own.
+    pub fn note(&self, name: &str) -> Option<String> {
+        let blocks = self.profile.interface.command_queue == CommandQueue::Blocking.to_string();
+        blocks.then(|| {
+            format!(
+                "{name} has a blocking interface inside: no command enters a busy chip, whatever --command-queue lets the host \
+                 issue; {name}{}interface.command_queue=ncq:32 takes 32",
+                if name.matches(':').count() > usize::from(self.layout.is_some()) + 1 { "," } else { ":" }
+            )
+        })
     }
 }
 

@@ -329,6 +329,20 @@ fn a_directory_of_traces_is_used_by_name_and_a_wrong_one_is_named() {
     assert!(read(&place, "x/volumes.html").contains("real volumes in msr"));
 }
 
+#[test]
+fn variables_may_have_other_values_and_wrong_ones_run_nothing() {
+    let place = place();
+    place.file("mine.toml", STUDY.replace("DEVICE", "small.toml"));
+    let wrong = ["--set", "study mine", "'request'", "did you mean 'requests'"];
+    place.fails(2, "reproduce mine.toml --set request=100", &wrong);
+    place.fails(2, "reproduce mine.toml --set requests", &["--set requests", "NAME=VALUE"]);
+    place.fails(2, "reproduce --all --set requests=5", &["--all", "--set"]);
+    assert!(!place.path().join("planewise-out").exists());
+    place.ok("reproduce mine.toml --set requests=321 --out x --quiet");
+    let page = read(&place, "x/mine.html");
+    assert!(page.contains("--requests 321") && page.contains("--set"), "{page}");
+}
+
 /// Directories of programs, in which browsers are looked for.
 fn browser() -> Option<PathBuf> {
     let names = ["chromium", "chromium-browser", "google-chrome", "chrome"];

@@ -8,7 +8,7 @@ use planewise_io::target::SimTarget;
 use planewise_model::{Ns, Profile, Request};
 use planewise_sim::drivers::closed_loop as simulated;
 use planewise_sim::drivers::replay as simulated_replay;
-use planewise_sim::host::{Merging, QueueCounts, Slot};
+use planewise_sim::host::{Merging, Overlap, QueueCounts, Slot};
 use planewise_sim::observers::{Completion, Observer};
 use planewise_sim::results::{DirectionMetrics, RunResult, Status};
 use planewise_sim::{Condition, RunConfig};
@@ -36,10 +36,14 @@ fn both(device: &str, scheduler: &str, depth: u32, queue: u32) -> (RunConfig, Si
     profile.interface.command_queue = format!("ncq:{depth}");
     // A queue shorter than the device's would keep it from being filled, if what is outstanding counted.
     let queue_counts = if queue < depth { QueueCounts::Waiting } else { QueueCounts::Outstanding };
+    // Some that choose by direction or unit may also let overlapping requests pass one another.
+    let overlap =
+        if ["mq-deadline", "piq", "kyber"].contains(&scheduler) { Overlap::Ignore } else { Overlap::Keep };
     let config = RunConfig {
         scheduler: scheduler.into(),
         queue_length: queue,
         queue_counts,
+        overlap,
         merging: if scheduler == "mq-deadline" { Merging::Full } else { Merging::None },
         seed: SEED,
         ..RunConfig::new(profile.clone())
@@ -49,6 +53,7 @@ fn both(device: &str, scheduler: &str, depth: u32, queue: u32) -> (RunConfig, Si
         queue_length: queue,
         queue_counts,
         merging: config.merging,
+        overlap,
         units: Units::Profile(Box::new(config.host_knowledge().unwrap())),
         seed: SEED,
         ..HostOptions::new()

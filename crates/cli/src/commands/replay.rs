@@ -77,6 +77,11 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
             writing.map_or(0, |trace| trace.requests)
         )));
     }
+    if let Some(note) = simulated.as_ref().and_then(|simulated| simulated.note(&arguments.place.target))
+        && !common.output.quiet
+    {
+        eprintln!("note: {note}");
+    }
     let replay = Replay { arguments, source: &source, traces: &traces, writes, condition, plan: &plan };
     let device_profile = match &simulated {
         Some(simulated) => simulated.described(&arguments.place.target),
