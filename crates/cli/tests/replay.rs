@@ -92,6 +92,19 @@ fn a_closed_loop_keeps_its_depth() {
 }
 
 #[test]
+fn a_drive_that_blocks_inside_says_so_and_one_that_takes_commands_does_not() {
+    let place = place();
+    let said = place.ok("replay mixed.csv sim:small.toml --command-queue ncq:8 --out a");
+    assert!(said.err.contains("sim:small.toml has a blocking interface inside"), "{}", said.err);
+    let takes = "sim:small.toml:interface.command_queue=ncq:32";
+    assert!(said.err.contains(takes), "{}", said.err);
+    let said = place.ok(&format!("replay mixed.csv {takes} --command-queue ncq:8 --out b"));
+    assert!(!said.err.contains("blocking"), "{}", said.err);
+    let said = place.ok("replay mixed.csv sim:small.toml:geometry.channels=4 --out c");
+    assert!(said.err.contains("small.toml:geometry.channels=4,interface.command_queue"), "{}", said.err);
+}
+
+#[test]
 fn what_was_replayed_is_recorded_and_replays_again() {
     let place = place();
     place.ok("replay mixed.csv sim:small.toml --record at.parquet --record-at queue --out a");

@@ -27,7 +27,7 @@ const DEVICES: [&str; 4] = [
 /// Mean and 99th percentile, ns; none where there is no such request.
 fn latencies(metrics: &DirectionMetrics) -> Option<[f64; 2]> {
     let latency = &metrics.latency_ns;
-    (metrics.completed > 0).then_some([latency.mean, latency.p99 as f64])
+    (latency.max > 0).then_some([latency.mean, latency.p99 as f64])
 }
 
 fn is_never_worse_than_noop(trace: &str) {

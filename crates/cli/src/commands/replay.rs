@@ -77,11 +77,6 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
             writing.map_or(0, |trace| trace.requests)
         )));
     }
-    if let Some(note) = simulated.as_ref().and_then(|simulated| simulated.note(&arguments.place.target))
-        && !common.output.quiet
-    {
-        eprintln!("note: {note}");
-    }
     let replay = Replay { arguments, source: &source, traces: &traces, writes, condition, plan: &plan };
     let device_profile = match &simulated {
         Some(simulated) => simulated.described(&arguments.place.target),
@@ -109,6 +104,7 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
     let claimed = Claimed::new("replay", setup, &common.output)?;
     let mut notes = trace.warnings.clone();
     notes.extend(replay.notes(&fitted));
+    notes.extend(simulated.as_ref().and_then(|simulated| simulated.note(&arguments.place.target)));
     let total = fitted.requests_of_runs;
     let progress = Progress::new(Some(total), common.output.quiet);
     let (done, failure) =
