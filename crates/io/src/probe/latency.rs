@@ -274,7 +274,8 @@ fn idle(
         times.push(instrument.single(Operation::read(start, sectors))?.0 as f64);
     }
     let usual = median(&mut times.clone());
-    let is_usual = |time: f64| time > 0.5 * usual && time < 3.0 * usual;
+    // A buffer in front of no link and no controller serves in no time at all.
+    let is_usual = |time: f64| time >= 0.5 * usual && time <= 3.0 * usual;
     Ok(times.into_iter().map(|time| is_usual(time).then_some(time)).collect())
 }
 
@@ -289,13 +290,17 @@ fn idle_writes(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<Vec<f6
     Ok(times)
 }
 
-/// Means of the kinds of pages, ascending: as many equal shares of the sorted times as are clearly apart.
+/// Fewest times of which kinds of pages are told apart.
+const FEWEST: usize = 24;
+
+/// Means of the kinds of pages, ascending: as many equal shares of the sorted times as are clearly apart. One mean of few times, 0 of none.
 fn page_types(times: &[f64]) -> Vec<f64> {
     let mut sorted = times.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
     // Stragglers would make a kind of their own.
     let kept = &sorted[..sorted.len() - sorted.len() / 50];
-    for types in (2..=MOST_TYPES).rev() {
+    let most = if kept.len() < FEWEST { 1 } else { MOST_TYPES };
+    for types in (2..=most).rev() {
         let shares: Vec<Moments> = (0..types)
             .map(|share| {
                 let (from, to) = (kept.len() * share / types, kept.len() * (share + 1) / types);
@@ -502,7 +507,7 @@ fn behind_programs(
             return Ok(None);
         }
     }
-    if delays.len() < 24 {
+    if delays.len() < FEWEST {
         return Ok(None);
     }
     let limit = 3.0 * median(&mut delays.clone());
