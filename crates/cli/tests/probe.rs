@@ -294,3 +294,12 @@ fn a_target_that_fails_leaves_what_was_found_and_no_profile() {
     assert!(!Path::new(&place.path().join("x/profile.toml")).exists());
     assert!(text(&place, "x/report.html").contains("Incomplete"));
 }
+
+/// Its buffer holds the whole area, and nothing is in front of it: reads of what was written take 0 ns.
+#[test]
+fn a_drive_that_answers_in_no_time_is_measured_and_nothing_is_claimed_of_it() {
+    let place = Place::new();
+    let drive = "sim:ssd-s:link=none,processor=none,write_buffer.pages=100000,write_buffer.watermark=0.9";
+    let said = place.ok(&format!("probe {drive} --quick --quiet"));
+    assert!(said.out.contains("0 properties found"), "{}", said.out);
+}
