@@ -66,9 +66,7 @@ impl Simulated {
         });
         array + &self.profile.to_toml()
     }
-}
 
-impl Simulated {
     /// What a user who gives the host a command queue should know of the device's own.
     pub fn note(&self, name: &str) -> Option<String> {
         let blocks = self.profile.interface.command_queue == CommandQueue::Blocking.to_string();
