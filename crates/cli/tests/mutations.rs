@@ -1,5 +1,7 @@
 //! Mutated real inputs through every parser, on stable Rust: errors are fine, panics fail. `make fuzz` digs deeper.
 
+mod support;
+
 use planewise_model::rng::{Generator, generator};
 use planewise_model::{Direction, Lsn, Ns, Profile, Request};
 use planewise_trace::formats::{FORMATS, Format, parse_all};
@@ -7,7 +9,7 @@ use planewise_trace::input::Input;
 use planewise_trace::pipeline::{Trace, TraceOptions};
 use rand::RngExt;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 #[derive(Clone, Default)]
@@ -41,9 +43,7 @@ fn sample(format: &Format) -> Option<Vec<u8>> {
         "blkparse" => "blktrace-txt/nvme0n1.blkparse.txt.zst",
         _ => return None,
     };
-    let folder = std::env::var_os("PLANEWISE_TRACES")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces"), PathBuf::from);
-    let path = folder.join(shared);
+    let path = support::traces()?.join(shared);
     if !path.exists() {
         println!("skipped: no {shared}");
         return None;
