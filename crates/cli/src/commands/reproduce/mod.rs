@@ -107,7 +107,8 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
         if arguments.all { "--all".to_owned() } else { arguments.studies.join(" ") }
     );
     for change in &arguments.set {
-        command += &format!(" --set '{change}'");
+        // As a shell reads it.
+        command += &format!(" --set '{}'", change.replace('\'', r"'\''"));
     }
     let divergence = divergence::list();
     let reproduction =
