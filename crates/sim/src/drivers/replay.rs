@@ -273,7 +273,12 @@ impl Entrance {
     }
 
     /// Submits what has room of those that wait outside.
+    #[inline]
     fn submit_outside<O: Observer>(&mut self, simulator: &mut Simulator<O>) -> Result<(), SimError> {
+        // Asked after every event, and hardly ever does one wait here.
+        if self.outside.count() == 0 {
+            return Ok(());
+        }
         while let Some(request) = self.outside.next(|request| simulator.has_room(request)) {
             self.submit(simulator, &request)?;
         }
