@@ -194,6 +194,12 @@ pub struct Replay {
     pub late_for_room: u64,
     /// Recorded requests that were left out because they write.
     pub writes_left_out: u64,
+    /// Flushes that were left out: targets take none among other requests.
+    #[serde(default)]
+    pub flushes_left_out: u64,
+    /// Discards that were left out.
+    #[serde(default)]
+    pub discards_left_out: u64,
     /// Requests that were widened to whole blocks of the target.
     pub widened: u64,
     /// Requests whose addresses were folded back onto the target.

@@ -285,29 +285,22 @@ impl WriteBuffer {
         self.kept.pop_front()
     }
 
-    /// Forgets a page that waits; the slot of a version of it that is on its way back, where there is one.
+    /// Forgets a page, unless a version of it is on its way back: then that one's slot.
     pub(crate) fn discard(&mut self, lpn: Lpn) -> Option<u32> {
         let slot = self.index.get(lpn)?;
         if self.slots[slot as usize].state == State::Leaving {
             return Some(slot);
         }
-        let older = self.slots[slot as usize].blocked.then(|| {
-            let older =
-                self.slots.iter().position(|older| older.newer == slot && older.state == State::Leaving);
-            older.expect("it is blocked by an older version") as u32
-        });
+        if self.slots[slot as usize].blocked {
+            let is_older = |older: &Slot| older.newer == slot && older.state == State::Leaving;
+            return self.slots.iter().position(is_older).map(|older| older as u32);
+        }
         self.unlink(slot);
         self.slots[slot as usize].state = State::Free;
-        match older {
-            Some(older) => {
-                self.slots[older as usize].newer = NIL;
-                self.index.set(lpn, older);
-            }
-            None => self.index.clear(lpn),
-        }
+        self.index.clear(lpn);
         self.free.push(slot);
         self.no_longer_awaited(slot);
-        older
+        None
     }
 
     /// Tells those who wait for the page in a slot.

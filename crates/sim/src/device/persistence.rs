@@ -102,8 +102,9 @@ impl Device {
         let at = self.discarding.iter().position(|&(waiting, _)| waiting == slot).expect("it waited");
         let (_, pages) = self.discarding.swap_remove(at);
         for lpn in pages {
-            // Where the host keeps no order, a later write may have come meanwhile.
-            if self.in_write_buffer(lpn).is_none() {
+            // Where the host keeps no order, a later write may be on its way meanwhile.
+            let leaving = self.write_buffer.as_mut().and_then(|buffer| buffer.discard(lpn));
+            if leaving.is_none() {
                 self.discard(context, slot, lpn);
             }
         }
