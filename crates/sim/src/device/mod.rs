@@ -34,7 +34,7 @@ mod variation;
 mod write_back;
 
 use crate::alloc::{self, Allocation, PlaneView};
-use crate::cache::{ReadBuffer, Streams, WriteBuffer};
+use crate::cache::WriteBuffer;
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::flash_sched;
@@ -51,6 +51,7 @@ use load::Load;
 use planewise_model::location::PageRange;
 use planewise_model::profile::{AdvancedCommands, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
+use read_ahead::ReadAhead;
 use transaction::{Kind, Transaction, Transactions};
 use variation::Variation;
 
@@ -136,9 +137,7 @@ pub(crate) struct Device {
     write_buffer: Option<WriteBuffer>,
     /// Writes that wait for a slot of the write buffer, and their next page.
     waiting_writes: std::collections::VecDeque<(Slot, u64)>,
-    streams: Option<Streams>,
-    read_buffer: Option<ReadBuffer>,
-    dropped_by_writes: bool,
+    read_ahead: Option<ReadAhead>,
     /// Page numbers behind the last of the flash that stand for slots of the buffers.
     first_write_slot: u32,
     first_read_slot: u32,
@@ -232,11 +231,7 @@ impl Device {
                 .write_buffer
                 .map(|settings| WriteBuffer::new(&settings, geometry.sectors_per_page())),
             waiting_writes: std::collections::VecDeque::new(),
-            streams: profile
-                .read_ahead
-                .map(|settings| Streams::new(&settings, user_pages, geometry.sectors_per_page())),
-            read_buffer: profile.read_ahead.map(|settings| ReadBuffer::new(settings.buffer_pages)),
-            dropped_by_writes: profile.read_ahead.is_some_and(|settings| settings.dropped_by_writes),
+            read_ahead: ReadAhead::of(profile, executors),
             first_write_slot,
             first_read_slot: first_write_slot + profile.write_buffer.map_or(0, |buffer| buffer.pages),
             kicks: Vec::with_capacity(executors as usize),
@@ -374,7 +369,8 @@ impl Device {
             self.replicas.note_read(context.now, pages);
         }
         if self.front.active {
-            self.front.accept(context, slot, request, pages);
+            let rest = self.front.accept(context, slot, request, pages);
+            self.note_rest(rest);
         } else {
             self.take_in(context, slot, request, pages);
         }
@@ -430,7 +426,7 @@ impl Device {
             remaining += 1;
         }
         if self.front.active && direction == Direction::Read {
-            self.note_sequence(request);
+            self.note_sequence(context.now, request);
         }
         self.progress[slot.index()].remaining = remaining;
         if remaining == 0 {
