@@ -234,6 +234,27 @@ pub struct Interface {
     pub command_queue: String,
     /// Which waiting transaction a free die takes: `fcfs`, `read-first` or `out-of-order`.
     pub flash_scheduler: String,
+    /// Who has a channel next that several wait for: `fifo`, where a profile does not name it, or `commands-first`.
+    #[serde(default, skip_serializing_if = "Arbitration::is_fifo")]
+    pub arbitration: Arbitration,
+}
+
+/// Who has a channel next that several units wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arbitration {
+    /// Who waits longest.
+    #[default]
+    Fifo,
+    /// Commands pass data that wait, so that an array does not rest behind another's transfer. What holds the channel keeps it; commands
+    /// go in the order in which they asked, and so do data.
+    CommandsFirst,
+}
+
+impl Arbitration {
+    fn is_fifo(&self) -> bool {
+        *self == Arbitration::Fifo
+    }
 }
 
 impl Profile {

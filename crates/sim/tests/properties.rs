@@ -3,7 +3,7 @@
 mod common;
 
 use common::{device, run};
-use planewise_model::profile::{Link, Processor, ReadAhead, Regions, StreamRule, WriteBuffer};
+use planewise_model::profile::{Arbitration, Link, Processor, ReadAhead, Regions, StreamRule, WriteBuffer};
 use planewise_model::{AllocationOrder, Direction, Lpn, Lsn, Ns, Ppn, Request};
 use planewise_sim::host::Merging;
 use planewise_sim::observers::{Observer, Origin};
@@ -35,7 +35,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         prop::option::of((1u32..40, 0.0f64..0.99, 1u32..20, 1u32..20)),
         prop::option::of((1u32..4, 2u32..4, 1u32..20, any::<bool>())),
     );
-    let registers = (any::<bool>(), any::<bool>());
+    let registers = (any::<bool>(), any::<bool>(), any::<bool>());
     let numbers = (1u32..80, prop::option::of(1u32..40), prop::sample::select(vec![1u32, 3, 8]), 0u64..3000);
     let controller = prop::option::of(controller);
     let all = (shape, names, switches, registers, numbers, collection, controller);
@@ -55,7 +55,11 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         profile.advanced_commands.copyback = switches.2;
         profile.advanced_commands.copyback_same_parity = switches.3;
         profile.advanced_commands.multi_plane_same_block = switches.4;
-        (profile.advanced_commands.cache_read, profile.advanced_commands.cache_program) = registers;
+        (profile.advanced_commands.cache_read, profile.advanced_commands.cache_program) =
+            (registers.0, registers.1);
+        if registers.2 {
+            profile.interface.arbitration = Arbitration::CommandsFirst;
+        }
         profile.collection.scheme = collection.0.into();
         profile.collection.victims = collection.1.into();
         profile.collection.buffer_pages = collection.2;

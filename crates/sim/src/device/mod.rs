@@ -49,7 +49,7 @@ use execute::{Channel, Executor};
 use front::Front;
 use load::Load;
 use planewise_model::location::PageRange;
-use planewise_model::profile::{AdvancedCommands, Profile, Timing};
+use planewise_model::profile::{AdvancedCommands, Arbitration, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use read_ahead::ReadAhead;
 use transaction::{Kind, Transaction, Transactions};
@@ -129,6 +129,9 @@ pub(crate) struct Device {
     /// Whether there are cache registers.
     pipelines: bool,
     channels: Vec<Channel>,
+    arbitration: Arbitration,
+    /// Channels that became free at this instant and are waited for; used where commands go first.
+    handovers: Vec<u32>,
     transactions: Transactions,
     progress: Vec<Progress>,
     load: Load,
@@ -222,6 +225,8 @@ impl Device {
             executor_count: executors,
             pipelines,
             channels: vec![Channel::FREE; geometry.channels as usize],
+            arbitration: profile.interface.arbitration,
+            handovers: Vec::new(),
             transactions: Transactions::with_capacity(queue_length as usize * 8),
             progress: vec![Progress::default(); queue_length as usize],
             load,
