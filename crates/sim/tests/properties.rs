@@ -38,15 +38,18 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
     let registers = (any::<bool>(), any::<bool>(), any::<bool>());
     let numbers = (1u32..80, prop::option::of(1u32..40), prop::sample::select(vec![1u32, 3, 8]), 0u64..3000);
     let controller = prop::option::of(controller);
-    let all = (shape, names, switches, registers, numbers, collection, controller);
-    all.prop_map(|(shape, names, switches, registers, numbers, collection, controller)| {
+    let chunk = prop::sample::select(vec![1u32, 1, 2, 3, 4, 8]);
+    let all = (shape, names, switches, registers, numbers, collection, controller, chunk);
+    all.prop_map(|(shape, names, switches, registers, numbers, collection, controller, chunk)| {
         let mut profile = device(shape.0, shape.1, shape.2, shape.3);
         profile.geometry.blocks_per_plane = 24;
         profile.geometry.pages_per_block = 7;
         profile.geometry.page_bytes = 512 * numbers.2;
         profile.timing.command_ns = numbers.3;
         profile.translation.over_provisioning = 0.15;
+        let has_chunks = names.1 == "write-order" || names.1.parse::<AllocationOrder>().is_ok();
         profile.translation.allocation = names.1;
+        profile.translation.chunk_pages = if has_chunks { chunk } else { 1 };
         profile.translation.wear_levelling = names.5.into();
         profile.interface.command_queue = names.2.into();
         profile.interface.flash_scheduler = names.3.into();

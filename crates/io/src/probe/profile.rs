@@ -187,6 +187,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         translation: Translation {
             over_provisioning,
             allocation,
+            chunk_pages: 1,
             wear_levelling: "dynamic".into(),
             read_modify_write: true,
         },

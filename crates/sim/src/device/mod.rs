@@ -48,7 +48,7 @@ use crate::wear;
 use execute::{Channel, Executor};
 use front::Front;
 use load::Load;
-use planewise_model::location::PageRange;
+use planewise_model::location::{Chunks, PageRange};
 use planewise_model::profile::{AdvancedCommands, Arbitration, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use read_ahead::ReadAhead;
@@ -89,6 +89,8 @@ pub(crate) struct Device {
     /// Reads are served by any idle plane: a bound, not a device.
     redirects_reads: bool,
     stripe: Vec<u32>,
+    /// How pages are dealt out to the positions of the stripe, where they are striped.
+    chunks: Chunks,
     collector: Box<dyn Collector>,
     buffer: ValidPageBuffer,
     buffer_read: Ns,
@@ -162,8 +164,9 @@ impl Device {
     ) -> Result<Device, SimError> {
         let geometry = profile.geometry;
         let user_pages = profile.user_pages();
+        let chunk_pages = profile.translation.chunk_pages;
         let alloc::Built { allocation, stripe, gangs } =
-            alloc::build(&profile.translation.allocation, &geometry, user_pages)?;
+            alloc::build(&profile.translation.allocation, &geometry, user_pages, chunk_pages)?;
         let collector = gc::find(&profile.collection.scheme)?.collector(&profile.collection);
         let wear = wear::find(&profile.translation.wear_levelling)?;
         let flash_scheduler = flash_sched::find(&profile.interface.flash_scheduler)?;
@@ -171,7 +174,8 @@ impl Device {
         let hot_cold_separation = profile.collection.hot_cold_separation;
         let policies = PlanePolicies { victims, wear, hot_cold_separation, seed };
         let mut planes = Planes::fresh(&geometry, &policies);
-        let spread = Spread { stripe: &stripe, gangs };
+        let spread = Spread { stripe: &stripe, chunk_pages, gangs };
+        let chunks = spread.chunks();
         let mapping = condition::construct(condition, &geometry, user_pages, spread, &mut planes, seed)?;
         let executors = if advanced.die_interleave { geometry.dies() } else { geometry.chips() };
         let per_channel = executors / geometry.channels;
@@ -242,6 +246,7 @@ impl Device {
             kicks: Vec::with_capacity(executors as usize),
             finished: Vec::with_capacity(queue_length as usize),
             stripe,
+            chunks,
             sequence: 0,
             host_pages_written: 0,
         })
@@ -342,8 +347,9 @@ impl Device {
     }
 
     fn stripe_is_free(&self, pages: PageRange) -> bool {
-        let mut position = (pages.first % self.stripe.len() as u64) as usize;
-        for _ in 0..pages.count.min(self.stripe.len() as u32) {
+        let (first, touched) = self.chunks.touched(pages.first, pages.count);
+        let mut position = first as usize;
+        for _ in 0..touched {
             if self.load.position_is_busy(position) {
                 return false;
             }

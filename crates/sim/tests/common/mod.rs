@@ -50,6 +50,7 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
         translation: Translation {
             over_provisioning: 0.10,
             allocation: "cwdp".into(),
+            chunk_pages: 1,
             wear_levelling: "dynamic".into(),
             read_modify_write: true,
         },
