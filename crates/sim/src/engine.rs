@@ -287,6 +287,7 @@ impl<O: Observer> Simulator<O> {
             if self.stack.queue().waiting() == 0 && self.device.has_background_work() {
                 self.device.start_background_work(&mut context, self.stack.queue().pending() == 0)?;
             }
+            self.device.hand_channels_over(&mut context);
             self.complete_finished();
             if !self.unsettled {
                 return Ok(());

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{device, run};
-use planewise_model::profile::{Link, Processor, ReadAhead, Regions, StreamRule, WriteBuffer};
+use planewise_model::profile::{Arbitration, Link, Processor, ReadAhead, Regions, StreamRule, WriteBuffer};
 use planewise_model::{AllocationOrder, Direction, Durability, Lpn, Lsn, Ns, Ppn, Request};
 use planewise_sim::host::{Merging, Overlap};
 use planewise_sim::observers::{Observer, Origin};
@@ -35,18 +35,21 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         prop::option::of((1u32..40, 0.0f64..0.99, 1u32..20, 1u32..20)),
         prop::option::of((1u32..4, 2u32..4, 1u32..20, any::<bool>())),
     );
-    let registers = (any::<bool>(), any::<bool>());
+    let registers = (any::<bool>(), any::<bool>(), any::<bool>());
     let numbers = (1u32..80, prop::option::of(1u32..40), prop::sample::select(vec![1u32, 3, 8]), 0u64..3000);
     let controller = prop::option::of(controller);
-    let all = (shape, names, switches, registers, numbers, collection, controller);
-    all.prop_map(|(shape, names, switches, registers, numbers, collection, controller)| {
+    let chunk = prop::sample::select(vec![1u32, 1, 2, 3, 4, 8]);
+    let all = (shape, names, switches, registers, numbers, collection, controller, chunk);
+    all.prop_map(|(shape, names, switches, registers, numbers, collection, controller, chunk)| {
         let mut profile = device(shape.0, shape.1, shape.2, shape.3);
         profile.geometry.blocks_per_plane = 24;
         profile.geometry.pages_per_block = 7;
         profile.geometry.page_bytes = 512 * numbers.2;
         profile.timing.command_ns = numbers.3;
         profile.translation.over_provisioning = 0.15;
+        let has_chunks = names.1 == "write-order" || names.1.parse::<AllocationOrder>().is_ok();
         profile.translation.allocation = names.1;
+        profile.translation.chunk_pages = if has_chunks { chunk } else { 1 };
         profile.translation.wear_levelling = names.5.into();
         profile.interface.command_queue = names.2.into();
         profile.interface.flash_scheduler = names.3.into();
@@ -55,7 +58,11 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         profile.advanced_commands.copyback = switches.2;
         profile.advanced_commands.copyback_same_parity = switches.3;
         profile.advanced_commands.multi_plane_same_block = switches.4;
-        (profile.advanced_commands.cache_read, profile.advanced_commands.cache_program) = registers;
+        (profile.advanced_commands.cache_read, profile.advanced_commands.cache_program) =
+            (registers.0, registers.1);
+        if registers.2 {
+            profile.interface.arbitration = Arbitration::CommandsFirst;
+        }
         profile.collection.scheme = collection.0.into();
         profile.collection.victims = collection.1.into();
         profile.collection.buffer_pages = collection.2;

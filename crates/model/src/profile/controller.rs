@@ -107,13 +107,14 @@ fn yes() -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadAhead {
-    /// Sequential streams that are told apart, at least 1. A read that continues none takes the place of the one idle longest.
+    /// Sequential streams that are told apart, at least 1. A read that begins farther than the window from where each of them ended
+    /// takes the place of the one idle longest.
     #[schemars(range(min = 1))]
     pub streams: u32,
-    /// Reads in sequence that make a stream, at least 2.
+    /// Reads in sequence, in order or nearly, that make a stream, at least 2.
     #[schemars(range(min = 2))]
     pub trigger: u32,
-    /// Pages that are read ahead of a stream, at most; at least 1.
+    /// Pages that are read ahead of a stream, at most, as long as they are used; at least 1.
     #[schemars(range(min = 1))]
     pub window_pages: u32,
     /// Pages that are asked for together, 1 to the window.

@@ -242,7 +242,7 @@ impl Device {
     ) -> Result<(), SimError> {
         match event {
             Event::Channel(channel) => {
-                self.next_in_line(context, channel);
+                self.channel_is_free(context, channel);
                 Ok(())
             }
             Event::Executor(executor) => self.phase_ended(context, executor),
