@@ -274,6 +274,46 @@ fn a_read_suspends_the_erase_that_it_meets() {
     assert!((3_000_000.0..3_400_000.0).contains(&gc.cost.erase_ns), "{}", gc.cost.erase_ns);
 }
 
+/// Reads that find the page that is being moved, its program suspended for them: it is there only where it comes from.
+#[test]
+fn a_read_of_a_page_whose_move_is_suspended_finds_the_page_that_it_is_moved_from() {
+    let mut config = aged("yielding");
+    config.profile.interface.command_queue = "ncq:64".into();
+    // No way into the buffer: every page moves inside its plane.
+    config.profile.collection.buffer_pages = 0;
+    let mut random = generator(config.seed, "reads of pages on their way");
+    let pages = config.profile.user_capacity().0 / 4096;
+    let requests: Vec<Request> = (0..60_000)
+        .map(|number| {
+            let direction = if random.random::<f64>() < 0.25 { Direction::Write } else { Direction::Read };
+            Request::new(Ns(number * 70_000), Lsn(random.random_range(0..pages) * 8), 8, direction)
+        })
+        .collect();
+    let old = watch::<(Invariants, OldCopies)>(&config, &requests);
+    old.0.report().unwrap_or_else(|violations| panic!("{violations}"));
+    assert!(old.1.read > 5, "{} reads of pages on their way", old.1.read);
+}
+
+/// Counts reads of pages that a collection has mapped elsewhere already.
+#[derive(Default)]
+struct OldCopies {
+    moved: std::collections::HashMap<u32, u32>,
+    read: u64,
+}
+
+impl Observer for OldCopies {
+    fn page_program(&mut self, _now: Ns, origin: Origin, lpn: Lpn, _ppn: Ppn) {
+        match origin {
+            Origin::Collection { from } => drop(self.moved.insert(lpn.0, from.0)),
+            _ => drop(self.moved.remove(&lpn.0)),
+        }
+    }
+
+    fn page_read(&mut self, _now: Ns, _slot: Slot, lpn: Lpn, ppn: Ppn, _modify: bool) {
+        self.read += u64::from(self.moved.get(&lpn.0) == Some(&ppn.0));
+    }
+}
+
 #[test]
 fn replicas_serve_reads_of_chips_that_collect_and_die_with_the_next_write() {
     let mut config = aged("dpr");

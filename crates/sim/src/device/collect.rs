@@ -83,6 +83,7 @@ impl Device {
             moved: 0,
             buffered: 0,
             source: Ppn(NONE),
+            target: Ppn(NONE),
             began: context.now,
             cause,
             replicate: LikelyReads::default(),
@@ -224,7 +225,8 @@ impl Device {
         if self.keeps_replicas {
             self.original_moved(source, ppn);
         }
-        self.collection_mut(executor).moved += 1;
+        let collection = self.collection_mut(executor);
+        (collection.target, collection.moved) = (ppn, collection.moved + 1);
         context.observer.page_program(context.now, Origin::Collection { from: source }, lpn, ppn);
         Ok(self.timing.program_ns.of_page(self.planes.offset_of(ppn).1))
     }

@@ -86,8 +86,9 @@ pub(super) struct Collection {
     pub(super) cursor: u32,
     pub(super) moved: u32,
     pub(super) buffered: u32,
-    /// Page being moved.
+    /// Page being moved, and where it goes inside its plane: until the program ends there, only the source can be read.
     pub(super) source: Ppn,
+    pub(super) target: Ppn,
     pub(super) began: Ns,
     pub(super) cause: Cause,
     /// Pages to be read for replicas before it begins.

@@ -56,7 +56,8 @@ impl Device {
             let unwritten = self.mapping.physical(transaction.lpn) == NONE;
             let ppn = if unwritten { Ppn(NONE) } else { self.source_of(index).expect("it was gathered") };
             let modify = transaction.kind == Kind::ReadForWrite;
-            if !unwritten && self.mapping.readable(transaction.lpn) != ppn.0 {
+            let own = self.programmed_copy(Ppn(self.mapping.readable(transaction.lpn)));
+            if !unwritten && own != ppn {
                 context.observer.replica_read(context.now, transaction.lpn);
             }
             if transaction.kind.is_host() {
@@ -84,11 +85,27 @@ impl Device {
         if ppn < self.flash_pages()
             && (self.redirects_reads || self.planes.plane_of(Ppn(ppn)) == transaction.plane)
         {
-            return Some(Ppn(ppn));
+            return Some(self.programmed_copy(Ppn(ppn)));
         }
         self.replicas
             .find(transaction.lpn)
             .filter(|&replica| self.planes.plane_of(replica) == transaction.plane)
+    }
+
+    /// A page, or the one that it is a copy of while its own program is suspended: half programmed it cannot be read, and the victim
+    /// that it comes from, on the same plane, is not erased before.
+    #[inline]
+    fn programmed_copy(&self, ppn: Ppn) -> Ppn {
+        if !self.suspends || ppn.0 >= self.flash_pages() {
+            return ppn;
+        }
+        let state = &self.executors[self.load.executor_of(self.planes.plane_of(ppn)) as usize];
+        match (&state.suspended, &state.collection) {
+            (Some(suspended), Some(collection)) if suspended.is_move() && collection.target == ppn => {
+                collection.source
+            }
+            _ => ppn,
+        }
     }
 
     pub(super) fn transfer_out<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
