@@ -3,12 +3,12 @@
 mod common;
 
 use common::{device, pages, run};
-use planewise_model::profile::{Profile, StreamRule};
+use planewise_model::profile::{Profile, StreamRule, WriteBuffer};
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Geometry, Lpn, Lsn, Ns, Ppn, Request};
 use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, replay};
 use planewise_sim::gc::SCHEMES;
-use planewise_sim::host::{QueuedRequest, Slot};
+use planewise_sim::host::{Overlap, QueuedRequest, Slot};
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::{
     ArrayOperation, Cause, Collected, Completion, Meeting, Observer, Origin, Work,
@@ -224,6 +224,85 @@ fn a_buffered_page_serves_reads_and_absorbs_writes() {
     assert!(gc.buffer.writes_absorbed > 10, "{:?}", gc.buffer);
     assert!(gc.buffer.written_back > 100 && gc.buffer.residency_ns_mean > 600_000.0, "{:?}", gc.buffer);
     assert!(gc.buffer.occupancy_max <= 128);
+}
+
+/// Behind a write buffer host writes do not pass the valid page buffer: what it holds of their pages is old from then on.
+#[test]
+fn a_page_that_the_write_buffer_wrote_to_flash_is_not_programmed_again_from_the_valid_page_buffer() {
+    let mut config = aged("idle_chip");
+    config.profile.interface.command_queue = "ncq:32".into();
+    config.profile.collection.streams = StreamRule::All;
+    config.profile.write_buffer =
+        Some(WriteBuffer { pages: 64, watermark: 0.0, run_pages: 4, entry_order: true, in_flight_pages: 32 });
+    let requests: Vec<Request> = bursts(&config, 20_000, 0.5, 150)
+        .iter()
+        .map(|request| Request { start: Lsn(request.start.0 % 40_000 / 8 * 8), ..*request })
+        .collect();
+    let seen = watch::<(Invariants, Replaced)>(&config, &requests);
+    seen.0.report().unwrap_or_else(|violations| panic!("{violations}"));
+    assert!(seen.1.0 > 10, "{} pages were replaced", seen.1.0);
+    // Until the new page is in flash or in the write buffer, the old one is there for a power cut.
+    let end = requests.last().unwrap().arrival.0;
+    let mut random = generator(config.seed, "power cuts behind a write buffer");
+    for _ in 0..12 {
+        let at = Ns(random.random_range(0..end));
+        let result = measure_until(&config, &requests, Some(PowerCut::At(at))).unwrap();
+        assert_eq!(result.metrics.gc.power_loss.map(|loss| loss.lost_pages), Some(0), "cut at {at}");
+    }
+}
+
+/// Pages that left the valid page buffer because the host had written them elsewhere.
+#[derive(Default)]
+struct Replaced(u64);
+
+impl Observer for Replaced {
+    fn page_replaced(&mut self, _now: Ns, _lpn: Lpn, _at: Ppn) {
+        self.0 += 1;
+    }
+}
+
+/// Again and again three hundred milliseconds of reads of one die: pages of others go back meanwhile.
+#[test]
+fn with_static_allocation_a_busy_chip_keeps_back_its_own_pages_alone() {
+    let mut config = aged("idle_chip");
+    config.profile.translation.allocation = "cwdp".into();
+    config.profile.interface.command_queue = "ncq:4096".into();
+    config.profile.collection.streams = StreamRule::All;
+    (config.queue_length, config.overlap) = (4096, Overlap::Ignore);
+    // Nothing waits in the queue. Pages n x 16 are on plane 0, n x 16 + 8 on the other of its die.
+    let mut requests: Vec<Request> = bursts(&config, 6_000, 0.0, 2_000);
+    for place in (1_000..6_000).step_by(250).rev() {
+        let at = requests[place].arrival;
+        let reads = (0..4_000).map(|n| Request::new(at, Lsn((500 + n % 300) * 128), 8, Direction::Read));
+        requests.splice(place..place, reads);
+    }
+    let stay = watch::<Stay>(&config, &requests);
+    assert!(stay.away.len() > 1_000, "{}", stay.away.len());
+    let longest = stay.away.iter().max().unwrap();
+    assert!(*longest < Ns::from_millis(40), "a page of another die stayed for {longest}");
+    assert!(stay.home > Ns::from_millis(100), "pages of the busy die waited for it: {}", stay.home);
+}
+
+/// How long pages stay in the buffer: those of the first die, at most, and all others.
+#[derive(Default)]
+struct Stay {
+    since: std::collections::HashMap<u32, Ns>,
+    home: Ns,
+    away: Vec<Ns>,
+}
+
+impl Observer for Stay {
+    fn page_buffered(&mut self, now: Ns, lpn: Lpn, _from: Ppn, _to: Ppn) {
+        self.since.insert(lpn.0, now);
+    }
+
+    fn page_program(&mut self, now: Ns, origin: Origin, lpn: Lpn, _ppn: Ppn) {
+        if !matches!(origin, Origin::Buffer { .. }) {
+            return;
+        }
+        let stayed = now - self.since[&lpn.0];
+        if lpn.0 % 8 == 0 { self.home = self.home.max(stayed) } else { self.away.push(stayed) }
+    }
 }
 
 /// A host request waits for one step at most, as long as space allows; under the traditional scheme for the whole collection.

@@ -15,7 +15,7 @@ impl Device {
     /// Whether there is anything that idle chips could do.
     #[inline]
     pub(crate) fn has_background_work(&self) -> bool {
-        self.buffer.next().is_some() || self.replicas.next_wanted().is_some() || !self.ahead.is_empty()
+        self.buffer.first().is_some() || self.replicas.next_wanted().is_some() || !self.ahead.is_empty()
     }
 
     /// Gives idle chips something to do. Called when no host request waits; `at_rest`: none is outstanding either.
@@ -42,11 +42,20 @@ impl Device {
             && state.waiting.iter().all(super::transaction::List::is_empty)
     }
 
-    /// Segments first in, first out, each page to the next idle chip.
+    /// Segments first in, first out, each page to the next idle chip. Where pages must return to their own planes, one whose chip is
+    /// busy keeps none behind it waiting.
     fn write_back<O: Observer>(&mut self, context: &mut Context<'_, O>) {
-        while let Some((slot, lpn)) = self.buffer.next() {
-            let Some(plane) = self.idle_plane_for(lpn, NONE) else { return };
-            self.buffer.begin_write_back();
+        let mut in_line = self.buffer.first();
+        while let Some(slot) = in_line {
+            in_line = self.buffer.after(slot);
+            let lpn = self.buffer.page(slot);
+            let Some(plane) = self.idle_plane_for(lpn, NONE) else {
+                if self.static_allocation {
+                    continue;
+                }
+                return;
+            };
+            self.buffer.begin_write_back(slot);
             let from = BackgroundSource::Buffer(slot);
             let origin = Origin::Buffer { from: self.page_of_slot(slot) };
             self.start_background_write(context, lpn, plane, from, origin);

@@ -84,6 +84,20 @@ impl Device {
         self.serve_from_buffer(context, transaction.slot, direction, transaction.lpn)
     }
 
+    /// A page of the host is in flash: the slot of the buffer that held it before, if one did, is free.
+    pub(super) fn release_replaced<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        written: &super::transaction::Transaction,
+    ) {
+        if written.old >= self.flash_pages() && written.old != crate::ftl::NONE {
+            let slot = written.old - self.flash_pages();
+            if self.buffer.release(slot) {
+                context.observer.page_replaced(context.now, written.lpn, Ppn(written.old));
+            }
+        }
+    }
+
     fn close_served<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         self.load.remove(self.transactions[index].plane);
         if self.transactions[index].kind.is_host() {

@@ -405,6 +405,9 @@ impl Device {
             progress.channel_wait = progress.channel_wait.max(self.executors[executor as usize].channel_wait);
         }
         self.load.remove(transaction.plane);
+        if self.buffers && transaction.kind.direction() == Direction::Write {
+            self.release_replaced(context, &transaction);
+        }
         match transaction.kind {
             Kind::Read | Kind::Write => self.close_transaction(index),
             Kind::ReadForWrite | Kind::ReadForWriteBack => self.go_on_as_write(context, index),

@@ -334,6 +334,11 @@ impl Observer for CollectionMetrics {
         self.sums.writes_absorbed += 1;
     }
 
+    fn page_replaced(&mut self, now: Ns, _lpn: Lpn, _at: Ppn) {
+        self.pass_time(now);
+        self.held -= 1;
+    }
+
     fn write_back_end(&mut self, now: Ns, _lpn: Lpn, from: Ppn, _to: Ppn, _current: bool) {
         self.pass_time(now);
         self.held -= 1;

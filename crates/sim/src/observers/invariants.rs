@@ -386,6 +386,10 @@ impl Observer for Invariants {
                     held.is_some_and(|held| held.0 == lpn),
                     || format!("page {} from slot {} at {now}", lpn.0, from.0),
                 );
+                let current = self.current.get(&lpn.0) == Some(&from);
+                self.check("the buffer writes back no page that is elsewhere", current, || {
+                    format!("page {} from slot {} at {now}", lpn.0, from.0)
+                });
                 self.contents.insert(ppn.0, held.unwrap_or((lpn, INITIAL)));
                 return;
             }
@@ -454,6 +458,14 @@ impl Observer for Invariants {
             format!("page {} read ahead at {} which holds page {} at {now}", lpn.0, from.0, owner.0)
         });
         self.contents.insert(to.0, (lpn, version));
+    }
+
+    fn page_replaced(&mut self, now: Ns, lpn: Lpn, at: Ppn) {
+        let held = self.contents.remove(&at.0).map(|held| held.0);
+        let elsewhere = self.current.get(&lpn.0).is_some_and(|&current| current != at);
+        self.check("the buffer forgets what is in flash", held == Some(lpn) && elsewhere, || {
+            format!("page {} in slot {} at {now}, which holds {held:?}", lpn.0, at.0)
+        });
     }
 
     fn write_back_end(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn, current: bool) {
@@ -662,6 +674,8 @@ mod tests {
     fn a_read_of_a_page_whose_program_is_suspended_is_found() {
         let suspended = |page: u32| {
             let mut invariants = write_then_read(Ppn(0));
+            invariants.operation_start(Ns(30), 0, 1);
+            invariants.operation_end(Ns(40), 0, 1);
             invariants.operation_start(Ns(40), 0, 1);
             invariants.page_program(Ns(40), Origin::Collection { from: Ppn(0) }, Lpn(0), Ppn(4));
             invariants.array_busy(0, Ns(40), Ns(60), ArrayOperation::Program, 1, Work::Collection);
@@ -671,7 +685,8 @@ mod tests {
             invariants.enter(Ns(50), Slot(0), &read);
             invariants.issue(Ns(50), Slot(0), &read);
             invariants.page_read(Ns(50), Slot(0), Lpn(0), Ppn(page), false);
-            invariants.complete(Slot(0), &completion(2, Direction::Read, 50, 55));
+            let read = Completion { entered: Ns(50), ..completion(2, Direction::Read, 50, 55) };
+            invariants.complete(Slot(0), &read);
             invariants
         };
         assert!(suspended(0).report().is_ok(), "{:?}", suspended(0).report());

@@ -4,7 +4,7 @@ use super::Phase;
 use crate::device::transaction::{Kind, NIL};
 use crate::device::{Context, Device};
 use crate::error::SimError;
-use crate::ftl::Stream;
+use crate::ftl::{NONE, Stream};
 use crate::observers::{Cause, Observer, Origin};
 use planewise_model::{Direction, Ns, Ppn};
 
@@ -96,9 +96,10 @@ impl Device {
             let transaction = self.transactions[index];
             let ppn = self.planes.program(transaction.plane, Stream::Host).expect("can_program found a page");
             let old = self.mapping.map(transaction.lpn, ppn);
-            // A slot of the buffer that is being written back frees itself when that is through.
             if old < self.flash_pages() {
                 self.planes.invalidate(Ppn(old));
+            } else if old != NONE {
+                self.buffer.replace(old - self.flash_pages());
             }
             self.transactions[index].old = old;
             let origin = match transaction.kind {
