@@ -10,7 +10,7 @@ use super::transaction::NIL;
 use super::{Context, Device};
 use crate::host::Slot;
 use crate::observers::Observer;
-use planewise_model::{Direction, Lpn, Ppn};
+use planewise_model::{Direction, Lpn, Ns, Ppn};
 
 impl Device {
     /// The slot of the buffer that holds a page.
@@ -110,19 +110,22 @@ impl Device {
     /// Opens the way into the buffer for the rest of a collection, if the scheme wants one and there is room.
     pub(super) fn open_stream(&mut self, executor: u32) {
         let collection = self.collection(executor);
-        if collection.stream.is_some() || !self.buffers {
+        if collection.stream.is_some() || collection.gave_up || !self.buffers {
             return;
         }
         if self.collector.opens_stream(self.is_wanted(executor)) {
             let rest = self.planes.valid_in(collection.plane, collection.victim);
-            self.collection_mut(executor).stream = self.buffer.open(rest);
+            let stream = self.buffer.open(rest);
+            let gave_up = stream.is_none() && !self.collector.asks_again();
+            let collection = self.collection_mut(executor);
+            (collection.stream, collection.gave_up) = (stream, gave_up);
         }
     }
 
     /// Everything that goes into the buffer is there: the segment joins the line to be written back.
-    pub(super) fn close_stream(&mut self, executor: u32) {
+    pub(super) fn close_stream(&mut self, now: Ns, executor: u32) {
         if let Some(stream) = self.collection_mut(executor).stream.take() {
-            self.buffer.close(&stream);
+            self.buffer.close(now, &stream);
         }
     }
 

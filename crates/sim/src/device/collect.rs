@@ -88,6 +88,7 @@ impl Device {
             cause,
             replicate: LikelyReads::default(),
             stream: None,
+            gave_up: false,
         };
         self.executors[executor as usize].collection = Some(collection);
         let first = self.planes.first_page(plane, victim).0;
@@ -168,7 +169,7 @@ impl Device {
             return Ok(());
         }
         let Some((source, page)) = self.next_valid_page(executor) else {
-            self.close_stream(executor);
+            self.close_stream(context.now, executor);
             let collection = self.collection_mut(executor);
             collection.cursor = u32::MAX;
             let (plane, victim) = (collection.plane, collection.victim);

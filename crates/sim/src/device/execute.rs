@@ -93,8 +93,9 @@ pub(super) struct Collection {
     pub(super) cause: Cause,
     /// Pages to be read for replicas before it begins.
     pub(super) replicate: LikelyReads,
-    /// Its way into the valid page buffer, once it has one.
+    /// Its way into the valid page buffer, once it has one; or there was no slot left, and it has given up.
     pub(super) stream: Option<BufferStream>,
+    pub(super) gave_up: bool,
 }
 
 /// A few pages of a chip that are likely to be read while it is collected.

@@ -33,6 +33,8 @@ mod transaction;
 mod variation;
 mod write_back;
 
+pub(crate) use background::HostState;
+
 use crate::alloc::{self, Allocation, PlaneView};
 use crate::cache::{ReadBuffer, Streams, WriteBuffer};
 use crate::error::SimError;
@@ -41,6 +43,7 @@ use crate::flash_sched;
 use crate::ftl::{Condition, Mapping, NONE, PlanePolicies, Planes, Space, Spread, condition};
 use crate::gc::buffer::ValidPageBuffer;
 use crate::gc::replicas::Replicas;
+use crate::gc::write_back::WriteBackPolicy;
 use crate::gc::{self, Collector, PlaneState, victims};
 use crate::host::Slot;
 use crate::observers::Observer;
@@ -91,6 +94,7 @@ pub(crate) struct Device {
     collector: Box<dyn Collector>,
     buffer: ValidPageBuffer,
     buffer_read: Ns,
+    write_backs: WriteBackPolicy,
     replicas: Replicas,
     keeps_replicas: bool,
     /// What the scheme is, asked once: these questions are on the path of every request.
@@ -197,6 +201,7 @@ impl Device {
             relocates: buffer_pages > 0 || replica_pages > 0,
             buffer: ValidPageBuffer::new(buffer_pages),
             buffer_read: Ns(profile.collection.buffer_read_ns),
+            write_backs: WriteBackPolicy::new(&profile.collection, executors),
             replicas: Replicas::new(replica_pages),
             keeps_replicas: replica_pages > 0,
             buffers: collector.buffers(),

@@ -7,7 +7,7 @@
 //!   mapped to a page number behind the last page of the flash, so that one lookup finds it wherever it is. The type, the
 //!   segment it belongs to, is the list that its slot is linked into.
 
-use planewise_model::Lpn;
+use planewise_model::{Lpn, Ns};
 
 const NIL: u32 = u32::MAX;
 
@@ -30,6 +30,8 @@ struct Slot {
     list: u32,
     previous: u32,
     next: u32,
+    /// Since when it is in line.
+    since: Ns,
     state: State,
 }
 
@@ -72,7 +74,8 @@ pub(crate) struct ValidPageBuffer {
 
 impl ValidPageBuffer {
     pub(crate) fn new(pages: u32) -> ValidPageBuffer {
-        let empty = Slot { lpn: Lpn(0), list: LINE, previous: NIL, next: NIL, state: State::Free };
+        let empty =
+            Slot { lpn: Lpn(0), list: LINE, previous: NIL, next: NIL, since: Ns::ZERO, state: State::Free };
         ValidPageBuffer {
             slots: vec![empty; pages as usize],
             free: (0..pages).rev().collect(),
@@ -106,7 +109,8 @@ impl ValidPageBuffer {
         let slot = self.free.pop().expect("a slot was reserved");
         let ends = &mut self.lists[stream.list as usize];
         let previous = ends.tail;
-        self.slots[slot as usize] = Slot { lpn, list: stream.list, previous, next: NIL, state: State::Valid };
+        self.slots[slot as usize] =
+            Slot { lpn, list: stream.list, previous, next: NIL, since: Ns::ZERO, state: State::Valid };
         ends.tail = slot;
         if previous == NIL {
             ends.head = slot;
@@ -117,7 +121,7 @@ impl ValidPageBuffer {
     }
 
     /// Ends a stream: gives back what it reserved and did not use, and puts its segment in line.
-    pub(crate) fn close(&mut self, stream: &Stream) {
+    pub(crate) fn close(&mut self, now: Ns, stream: &Stream) {
         self.reserved -= stream.reserved;
         let segment = std::mem::replace(&mut self.lists[stream.list as usize], Ends::NONE);
         self.free_lists.push(stream.list);
@@ -126,7 +130,7 @@ impl ValidPageBuffer {
         }
         let mut slot = segment.head;
         while slot != NIL {
-            self.slots[slot as usize].list = LINE;
+            (self.slots[slot as usize].list, self.slots[slot as usize].since) = (LINE, now);
             slot = self.slots[slot as usize].next;
         }
         let line = &mut self.lists[LINE as usize];
@@ -150,6 +154,11 @@ impl ValidPageBuffer {
     pub(crate) fn after(&self, slot: u32) -> Option<u32> {
         let next = self.slots[slot as usize].next;
         (next != NIL).then_some(next)
+    }
+
+    /// Since when a slot is in line.
+    pub(crate) fn since(&self, slot: u32) -> Ns {
+        self.slots[slot as usize].since
     }
 
     /// The page in a slot.
@@ -209,8 +218,7 @@ impl ValidPageBuffer {
     }
 
     /// Pages held.
-    #[cfg(test)]
-    fn held(&self) -> u32 {
+    pub(crate) fn held(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }
 
@@ -244,8 +252,8 @@ mod tests {
             buffer.fill(stream, Lpn(lpn));
         }
         assert_eq!(buffer.first(), None, "no segment is complete");
-        buffer.close(&second);
-        buffer.close(&first);
+        buffer.close(Ns(5), &second);
+        buffer.close(Ns(6), &first);
         assert_eq!(buffer.reserved, 0, "what was not used is given back");
         let mut left = Vec::new();
         while let Some(slot) = buffer.first() {
@@ -266,7 +274,7 @@ mod tests {
         let mut stream = buffer.open(4).unwrap();
         let slots = [10, 11, 12, 13].map(|lpn| buffer.fill(&mut stream, Lpn(lpn)));
         buffer.replace(slots[3]);
-        buffer.close(&stream);
+        buffer.close(Ns(5), &stream);
         buffer.replace(slots[1]);
         assert_eq!(buffer.held(), 4, "kept until the new page is in flash");
         assert!(buffer.open(1).is_none());
