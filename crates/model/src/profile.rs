@@ -78,6 +78,13 @@ impl PageLatency {
         }
     }
 
+    /// The mean over a block's page types, rounded to the nearest nanosecond.
+    pub fn mean(&self) -> Ns {
+        let values = self.values();
+        let (sum, types) = (values.iter().sum::<u64>(), values.len().max(1) as u64);
+        Ns((sum + types / 2) / types)
+    }
+
     fn values(&self) -> &[u64] {
         match self {
             PageLatency::Uniform(ns) => std::slice::from_ref(ns),

@@ -377,7 +377,7 @@ impl<O: Observer> Simulator<O> {
             pending: u64::from(self.stack.queue().pending()),
             buffered_pages: pages,
             formula: self.device.flush_time(pages).formula,
-            flush: self.device.simulated_flush(pages),
+            flush: self.device.simulated_flush(self.now, pages),
         }
     }
 

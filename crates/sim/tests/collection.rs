@@ -3,7 +3,7 @@
 mod common;
 
 use common::{device, pages, run};
-use planewise_model::profile::{Profile, StreamRule, WriteBuffer};
+use planewise_model::profile::{PageLatency, Profile, StreamRule, WriteBuffer};
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Geometry, Lpn, Lsn, Ns, Ppn, Request};
 use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, replay};
@@ -565,6 +565,42 @@ fn the_flush_takes_what_formula_one_says_with_its_rounding_set_right() {
     assert_eq!(simulator.flush_time(50), (Ns(50 * 50), Ns(50 * 50 + round)));
     assert_eq!(simulator.flush_time(128), (Ns(128 * 50 + 2 * round), Ns(128 * 50 + 2 * round)));
     assert_eq!(simulator.flush_time(0), (Ns::ZERO, Ns::ZERO));
+}
+
+/// A chip programs fast and slow pages in turn: the flush takes the mean, not the first type's time.
+#[test]
+fn the_flush_of_flash_with_several_latencies_takes_their_mean() {
+    let mut config = RunConfig::new(Profile::embedded("gc-128g").unwrap());
+    config.profile.timing.program_ns = PageLatency::PerType(vec![500_000, 1_000_000, 2_100_000]);
+    config.condition = Condition::Fresh;
+    let simulator = Simulator::new(&config, ()).unwrap();
+    let round = 1_200_000 + 40_960;
+    assert_eq!(simulator.flush_time(128), (Ns(128 * 50 + 2 * round), Ns(128 * 50 + 2 * round)));
+}
+
+/// What the chips are at work on when the power goes has to end before they take a page.
+#[test]
+fn the_flush_begins_behind_the_erases_and_programs_under_way() {
+    let mut config = aged("idle_chip");
+    config.profile.collection.streams = StreamRule::All;
+    let requests = bursts(&config, 3_000, 0.3, 150);
+    let mut simulator = Simulator::new(&config, Starts::default()).unwrap();
+    let mut seen = 0;
+    for request in &requests {
+        while simulator.next_event() < request.arrival || !simulator.has_room(request) {
+            let next = simulator.next_event();
+            simulator.advance(next).unwrap();
+            if simulator.observer().erases.last() == Some(&simulator.now()) {
+                let cut = simulator.cut_power();
+                // Four chips: each takes a page, that under erase too.
+                let least = Ns(3_000_000 + 40_960 + 600_000);
+                assert!(cut.buffered_pages < 4 || cut.flush >= least, "{} at {}", cut.flush, cut.at);
+                seen += u64::from(cut.buffered_pages >= 4);
+            }
+        }
+        simulator.submit(request).unwrap();
+    }
+    assert!(seen > 10, "{seen} cuts with an erase under way");
 }
 
 #[test]

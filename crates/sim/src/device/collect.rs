@@ -120,7 +120,7 @@ impl Device {
     fn traditional_cost(&self, plane: u32, victim: u32) -> Ns {
         let valid = u64::from(self.planes.valid_in(plane, victim));
         let (timing, command) = (&self.timing, self.timing.command_ns);
-        let array = timing.read_ns.of_page(0).0 + timing.program_ns.of_page(0).0;
+        let array = timing.read_ns.mean().0 + timing.program_ns.mean().0;
         Ns(valid * (2 * command + array + 2 * self.page_transfer.0) + command + timing.erase_ns)
     }
 

@@ -326,6 +326,13 @@ impl Device {
         Ok(())
     }
 
+    /// For how long the array of an executor is still at work: not for transfers, nor for what waits for the channel.
+    pub(super) fn array_busy_for(&self, executor: u32, now: Ns) -> Ns {
+        let state = &self.executors[executor as usize];
+        let started = state.event_at != Ns::MAX && state.phase != Phase::Idle && state.array_from <= now;
+        if started { state.event_at.saturating_sub(now) } else { Ns::ZERO }
+    }
+
     /// Ends an operation of the executor and looks for the next one once all events of this instant are in.
     pub(super) fn end_operation<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
         let state = &mut self.executors[executor as usize];
