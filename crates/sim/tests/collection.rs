@@ -443,6 +443,29 @@ fn free_collections_move_and_erase_as_many_pages_but_take_no_time() {
     assert!((a / b - 1.0).abs() < 0.05, "write amplification {a} against {b}");
 }
 
+/// What figure 6 counts, by hand: a request for another chip is under way when a collection begins on one of four.
+#[test]
+fn idle_chips_are_counted_when_collections_begin_and_while_they_run_wherever_requests_are_pending() {
+    let mut profile = device(4, 1, 1, 1);
+    profile.geometry.pages_per_block = 4;
+    profile.interface.command_queue = "ncq:32".into();
+    profile.translation.over_provisioning = 0.25;
+    (profile.collection.threshold, profile.collection.ahead) = (0.24, 0.25);
+    let mut config = RunConfig::new(profile);
+    config.condition = Condition::Filled;
+    // Plane 0 has 64 free pages of 256; below 61.44 it is collected. Each write leaves an invalid page in block 0: the third takes it below,
+    // and the fourth page, written at the same time as page 1 of another chip, finds the collection begun.
+    let write = |at: u64, page: u64| Request::new(Ns(at), Lsn(page * 8), 8, Direction::Write);
+    let at = [(0, 0), (2_000_000, 4), (4_000_000, 8), (4_300_000, 1), (4_300_000, 2), (20_000_000, 3)];
+    let requests = at.map(|(at, page)| write(at, page));
+    let gc = gc(&config, &requests);
+    assert_eq!(gc.collections, 1);
+    // It begins at 4.64 ms, when the third write is through: its own chip is busy with it, two others with writes.
+    assert!((gc.idle_chip_share_at_start - 0.25).abs() < 1e-9, "{}", gc.idle_chip_share_at_start);
+    // The same while it runs and those two are pending.
+    assert!((gc.idle_chip_share - 0.25).abs() < 0.02, "{}", gc.idle_chip_share);
+}
+
 #[test]
 fn the_cost_of_a_traditional_collection_is_the_sum_of_its_operations() {
     let mut config = aged("traditional");
