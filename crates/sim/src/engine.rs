@@ -273,6 +273,8 @@ impl<O: Observer> Simulator<O> {
                 Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
             self.device.begin_wanted_collections(&mut context)?;
             self.device.write_back_overdue(&mut context);
+            // Those that have been issued have what is free before those that have not.
+            self.device.bind_waiting_writes(&mut context);
             if self.stack.take_changed(self.now) | self.device.take_freed() {
                 self.dispatch();
             }

@@ -215,6 +215,7 @@ impl Device {
     ) -> Result<(), SimError> {
         loop {
             self.run_front(context);
+            self.bind_waiting_writes(context);
             if self.kicks.is_empty() {
                 return Ok(());
             }

@@ -18,6 +18,7 @@
 //! | `write_back.rs` | host writes on their way into the write buffer, and its pages on their way to flash |
 //! | `load.rs` | how much each unit has to do |
 //! | `transaction.rs` | storage of transactions |
+//! | `unbound.rs` | writes that wait for a plane |
 //! | `variation.rs` | how long an array operation takes |
 
 mod background;
@@ -30,6 +31,7 @@ mod meetings;
 mod power;
 mod read_ahead;
 mod transaction;
+mod unbound;
 mod variation;
 mod write_back;
 
@@ -54,7 +56,7 @@ use load::Load;
 use planewise_model::location::PageRange;
 use planewise_model::profile::{AdvancedCommands, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
-use transaction::{Kind, Transaction, Transactions};
+use transaction::{Kind, List, Transaction, Transactions};
 use variation::Variation;
 
 /// What every step of the device needs from outside.
@@ -90,6 +92,9 @@ pub(crate) struct Device {
     striped: bool,
     /// Reads are served by any idle plane: a bound, not a device.
     redirects_reads: bool,
+    /// A write gets its plane when one can take it; those that wait for one.
+    binds_late: bool,
+    unbound: List,
     stripe: Vec<u32>,
     collector: Box<dyn Collector>,
     buffer: ValidPageBuffer,
@@ -197,6 +202,8 @@ impl Device {
             static_allocation,
             striped: static_allocation && gangs.is_none(),
             redirects_reads: allocation.redirects_reads(),
+            binds_late: !static_allocation && !profile.has_controller(),
+            unbound: List::EMPTY,
             allocation,
             relocates: buffer_pages > 0 || replica_pages > 0,
             buffer: ValidPageBuffer::new(buffer_pages),
@@ -490,7 +497,7 @@ impl Device {
             let plane = self.read_plane(lpn, ppn, plane);
             return self.transaction(now, slot, lpn, read, plane, missing);
         }
-        let plane = self.allocate(lpn);
+        let plane = self.bind(lpn);
         self.transaction(now, slot, lpn, write, plane, self.sectors_per_page)
     }
 
@@ -531,6 +538,17 @@ impl Device {
     /// The plane for a write of `lpn`.
     #[inline]
     fn allocate(&mut self, lpn: Lpn) -> u32 {
+        let plane = self.ask_for_plane(|allocation, view| allocation.plane(lpn, view));
+        if self.static_allocation || self.has_room(plane) {
+            return plane;
+        }
+        // Every plane is as full as it may be: an overwrite that stays on its plane makes room for itself.
+        let ppn = self.mapping.physical(lpn);
+        if ppn >= self.flash_pages() { plane } else { self.planes.plane_of(Ppn(ppn)) }
+    }
+
+    #[inline]
+    fn ask_for_plane<T>(&mut self, ask: impl FnOnce(&mut dyn Allocation, &PlaneView<'_>) -> T) -> T {
         let most = self.planes.most_valid();
         let (planes, load) = (&self.planes, &self.load);
         let has_room = |plane: u32| planes.valid_total(plane) + load.of_plane(plane) < most;
@@ -540,13 +558,13 @@ impl Device {
             yielding: self.load.yielding(),
             has_room: &has_room,
         };
-        let plane = self.allocation.plane(lpn, &view);
-        if self.static_allocation || has_room(plane) {
-            return plane;
-        }
-        // Every plane is as full as it may be: an overwrite that stays on its plane makes room for itself.
-        let ppn = self.mapping.physical(lpn);
-        if ppn >= self.flash_pages() { plane } else { self.planes.plane_of(Ppn(ppn)) }
+        ask(self.allocation.as_mut(), &view)
+    }
+
+    /// Whether a plane can take another page beside those that are on their way to it, now or after collection.
+    #[inline]
+    fn has_room(&self, plane: u32) -> bool {
+        self.planes.valid_total(plane) + self.load.of_plane(plane) < self.planes.most_valid()
     }
 
     /// Puts a transaction in line at the executor of its plane.

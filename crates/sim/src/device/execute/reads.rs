@@ -2,6 +2,7 @@
 
 use super::Phase;
 use crate::device::transaction::{Kind, NIL, Transaction};
+use crate::device::unbound::UNBOUND;
 use crate::device::{Context, Device};
 use crate::error::SimError;
 use crate::ftl::NONE;
@@ -37,10 +38,13 @@ impl Device {
             } else {
                 // The rest of a page to be written in part: it is in the buffer, on its way back to flash, and needs no read.
                 let kind = self.transactions[first].kind.after_read();
-                let plane = self.allocate(lpn);
+                let plane = self.bind(lpn);
                 let write = &mut self.transactions[first];
                 (write.kind, write.plane, write.sectors) = (kind, plane, self.sectors_per_page);
-                self.enqueue(first);
+                match plane {
+                    UNBOUND => self.wait_for_plane(first, false),
+                    _ => self.enqueue(first),
+                }
             }
             self.kick(executor);
             return Ok(());

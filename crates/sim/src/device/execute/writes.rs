@@ -2,6 +2,7 @@
 
 use super::Phase;
 use crate::device::transaction::{Kind, NIL};
+use crate::device::unbound::UNBOUND;
 use crate::device::{Context, Device};
 use crate::error::SimError;
 use crate::ftl::{NONE, Stream};
@@ -147,11 +148,14 @@ impl Device {
 
     /// The rest of a page to be written in part has been read.
     pub(super) fn go_on_as_write<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
-        let plane = self.allocate(self.transactions[index].lpn);
+        let plane = self.bind(self.transactions[index].lpn);
         let write = &mut self.transactions[index];
         write.kind = write.kind.after_read();
         write.plane = plane;
         write.queued = context.now;
+        if plane == UNBOUND {
+            return self.wait_for_plane(index, true);
+        }
         let executor = self.load.add(plane);
         // It keeps its place: the write goes before those that came after the request it belongs to.
         self.executors[executor as usize].waiting[Direction::Write.index()]
