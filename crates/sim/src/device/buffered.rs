@@ -40,7 +40,9 @@ impl Device {
         direction: Direction,
         lpn: Lpn,
     ) -> bool {
-        let Some(slot) = self.slot_of(lpn) else { return false };
+        let Some(slot) = self.slot_of(lpn) else {
+            return direction == Direction::Read && self.serve_from_copies(context, host, lpn);
+        };
         let page = self.page_of_slot(slot);
         match direction {
             Direction::Read => {
@@ -53,6 +55,23 @@ impl Device {
             }
             Direction::Write => return false,
         }
+        true
+    }
+
+    /// Whether the controller has the data of a page, on their way to its replica.
+    #[inline]
+    pub(super) fn has_copy(&self, lpn: Lpn) -> bool {
+        self.keeps_replicas && self.replicas.holds(lpn)
+    }
+
+    /// Serves a page that is on its way to its replica: its data are those of its own page.
+    fn serve_from_copies<O: Observer>(&self, context: &mut Context<'_, O>, host: Slot, lpn: Lpn) -> bool {
+        if !self.has_copy(lpn) {
+            return false;
+        }
+        let page = self.in_write_buffer(lpn).unwrap_or(Ppn(self.mapping.physical(lpn)));
+        context.observer.page_read(context.now, host, lpn, page, false);
+        context.observer.replica_read(context.now, lpn);
         true
     }
 

@@ -103,6 +103,7 @@ pub(super) struct Collection {
 pub(super) struct LikelyReads {
     pages: [Lpn; LikelyReads::MOST],
     count: u8,
+    next: u8,
 }
 
 impl LikelyReads {
@@ -116,15 +117,17 @@ impl LikelyReads {
         }
     }
 
+    /// Takes the most likely one, which came first.
     pub(super) fn pop(&mut self) -> Option<Lpn> {
-        self.count = self.count.checked_sub(1)?;
-        Some(self.pages[usize::from(self.count)])
+        let first = (self.next < self.count).then(|| self.pages[usize::from(self.next)])?;
+        self.next += 1;
+        Some(first)
     }
 }
 
 impl Default for LikelyReads {
     fn default() -> LikelyReads {
-        LikelyReads { pages: [Lpn(0); LikelyReads::MOST], count: 0 }
+        LikelyReads { pages: [Lpn(0); LikelyReads::MOST], count: 0, next: 0 }
     }
 }
 

@@ -302,7 +302,9 @@ impl Device {
             });
             return if known { free } else { self.some_plane_is_free() };
         }
-        every.all(|lpn| self.place(lpn).is_none_or(|(_, plane)| !self.load.plane_is_busy(plane)))
+        every.all(|lpn| {
+            self.has_copy(lpn) || self.place(lpn).is_none_or(|(_, plane)| !self.load.plane_is_busy(plane))
+        })
     }
 
     /// Pages that the buffer absorbs need no unit.

@@ -62,6 +62,7 @@ impl Device {
             let modify = transaction.kind == Kind::ReadForWrite;
             let own = self.programmed_copy(Ppn(self.mapping.readable(transaction.lpn)));
             if !unwritten && own != ppn {
+                self.replicas.note_use(transaction.lpn);
                 context.observer.replica_read(context.now, transaction.lpn);
             }
             if transaction.kind.is_host() {
