@@ -78,6 +78,13 @@ impl PageLatency {
         }
     }
 
+    /// The mean over a block's page types, rounded to the nearest nanosecond.
+    pub fn mean(&self) -> Ns {
+        let values = self.values();
+        let (sum, types) = (values.iter().sum::<u64>(), values.len().max(1) as u64);
+        Ns((sum + types / 2) / types)
+    }
+
     fn values(&self) -> &[u64] {
         match self {
             PageLatency::Uniform(ns) => std::slice::from_ref(ns),
@@ -221,6 +228,67 @@ pub struct Collection {
     pub replica_pages: u32,
     /// Time that a die needs to suspend a program or an erase for a read, and again to resume it, ns; for `yielding`.
     pub suspend_ns: u64,
+    /// When pages leave the valid page buffer for flash: `between` two issues too, to chips that no waiting request needs (GC paper, section 4.2.2 and
+    /// figure 5), or `empty`: only while no request waits in the I/O queue (algorithm 1).
+    #[serde(default)]
+    pub write_backs: WriteBackRule,
+    /// Share of the chips (dies, where they interleave) that take pages from that buffer at a time, 0 to 1; one may always.
+    #[serde(default = "write_back_chips")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub write_back_chips: f64,
+    /// Share of the buffer, 0 to 1: while it holds more pages, they go to idle chips whoever waits.
+    #[serde(default = "write_back_watermark")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub write_back_watermark: f64,
+    /// A page that has been in line for so long goes before the host to the next chip that ends an operation, ns.
+    #[serde(default = "write_back_within_ns")]
+    pub write_back_within_ns: u64,
+}
+
+fn write_back_chips() -> f64 {
+    0.25
+}
+
+fn write_back_watermark() -> f64 {
+    0.5
+}
+
+fn write_back_within_ns() -> u64 {
+    100_000_000
+}
+
+impl Default for Collection {
+    /// The traditional scheme as the GC paper has it (Table I and section 5.1), with the buffer of its own scheme.
+    fn default() -> Collection {
+        Collection {
+            scheme: "traditional".into(),
+            victims: "greedy".into(),
+            threshold: 0.05,
+            floor: 0.0,
+            ahead: 0.06,
+            hot_cold_separation: false,
+            streams: StreamRule::All,
+            buffer_pages: 128,
+            buffer_read_ns: 50,
+            replica_pages: 128,
+            suspend_ns: 20_000,
+            write_backs: WriteBackRule::default(),
+            write_back_chips: write_back_chips(),
+            write_back_watermark: write_back_watermark(),
+            write_back_within_ns: write_back_within_ns(),
+        }
+    }
+}
+
+/// When pages leave the valid page buffer. The GC paper says both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WriteBackRule {
+    /// While no request waits in the I/O queue (algorithm 1).
+    Empty,
+    /// Then, and between two issues to chips that no waiting request needs (section 4.2.2, figure 5).
+    #[default]
+    Between,
 }
 
 /// Which collections open a stream into the valid page buffer. The GC paper says both.
@@ -451,10 +519,20 @@ impl Profile {
                 format!("found {replica_pages}; allowed: 0 to {spare}, the spare pages of the device"),
             ));
         }
-        let longest = Ns::from_millis(10_000).0;
-        for (key, value) in
-            [("buffer_read_ns", self.collection.buffer_read_ns), ("suspend_ns", self.collection.suspend_ns)]
+        let Collection { write_back_chips, write_back_watermark, .. } = self.collection;
+        for (key, share) in
+            [("write_back_chips", write_back_chips), ("write_back_watermark", write_back_watermark)]
         {
+            if !(0.0..=1.0).contains(&share) {
+                return Err((key, format!("found {share}; allowed: 0 to 1")));
+            }
+        }
+        let longest = Ns::from_millis(10_000).0;
+        for (key, value) in [
+            ("buffer_read_ns", self.collection.buffer_read_ns),
+            ("suspend_ns", self.collection.suspend_ns),
+            ("write_back_within_ns", self.collection.write_back_within_ns),
+        ] {
             if value > longest {
                 return Err((key, format!("found {value}; allowed: 0 to {longest} ns")));
             }

@@ -268,7 +268,13 @@ fn collection(gc: &GcMetrics) -> Vec<(&'static str, String)> {
             0 => String::new(),
             _ => format!("  conflicts avoided {}, made {}", count(met.avoided), count(met.new)),
         };
-        lines.push(("", format!("chips idle {chips}{made}")));
+        lines.push((
+            "",
+            format!(
+                "chips idle {chips}, {} at the start{made}",
+                format::percent(gc.idle_chip_share_at_start)
+            ),
+        ));
     }
     lines.extend(means_of_schemes(gc));
     if gc.erases > 0 {

@@ -8,7 +8,7 @@
 //! asked, then idle dies start: so that requests issued at the same instant can share a multi-plane operation.
 
 use crate::config::RunConfig;
-use crate::device::{Context, Device};
+use crate::device::{Context, Device, HostState};
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::ftl::Space;
@@ -272,6 +272,9 @@ impl<O: Observer> Simulator<O> {
             let mut context =
                 Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
             self.device.begin_wanted_collections(&mut context)?;
+            self.device.write_back_overdue(&mut context);
+            // Those that have been issued have what is free before those that have not.
+            self.device.bind_waiting_writes(&mut context);
             if self.stack.take_changed(self.now) | self.device.take_freed() {
                 self.dispatch();
             }
@@ -284,15 +287,30 @@ impl<O: Observer> Simulator<O> {
             let mut context =
                 Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
             self.device.start_operations(&mut context)?;
-            if self.stack.queue().waiting() == 0 && self.device.has_background_work() {
-                self.device.start_background_work(&mut context, self.stack.queue().pending() == 0)?;
+            if self.device.has_background_work() {
+                self.start_background_work()?;
             }
+            let mut context =
+                Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
             self.device.hand_channels_over(&mut context);
             self.complete_finished();
             if !self.unsettled {
                 return Ok(());
             }
         }
+    }
+
+    fn start_background_work(&mut self) -> Result<(), SimError> {
+        let host = match (self.stack.queue().waiting(), self.stack.queue().pending()) {
+            (0, 0) => HostState::AtRest,
+            (0, _) => HostState::Outstanding,
+            _ => HostState::Waiting,
+        };
+        if host == HostState::Waiting && self.device.writes_back_between(self.now) {
+            self.tell_who_is_wanted();
+        }
+        let mut context = Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+        self.device.start_background_work(&mut context, host)
     }
 
     /// Collections that begin are in the way of requests that wait already.
@@ -364,7 +382,7 @@ impl<O: Observer> Simulator<O> {
             pending: u64::from(self.stack.queue().pending()),
             buffered_pages: pages,
             formula: self.device.flush_time(pages).formula,
-            flush: self.device.simulated_flush(pages),
+            flush: self.device.simulated_flush(self.now, pages),
         }
     }
 

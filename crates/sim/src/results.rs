@@ -554,8 +554,10 @@ pub struct GcMetrics {
     pub erases: u64,
     /// Share of collections that began while no request was in the I/O queue.
     pub idle_share: f64,
-    /// Share of idle chips, over the time in which a collection runs and a request waits in the I/O queue.
+    /// Share of idle chips, over the time in which a collection runs and a request is pending, wherever it is: in the I/O queue or in the device.
     pub idle_chip_share: f64,
+    /// Share of idle chips when a collection begins, mean over those that begin while a request is pending (GC paper, figure 6).
+    pub idle_chip_share_at_start: f64,
     /// Pages the host wrote for each collection.
     pub host_pages_per_collection: f64,
     /// Valid pages moved for each collection.

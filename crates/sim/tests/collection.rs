@@ -3,12 +3,12 @@
 mod common;
 
 use common::{device, pages, run};
-use planewise_model::profile::{Profile, StreamRule};
+use planewise_model::profile::{PageLatency, Profile, StreamRule, WriteBuffer};
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Geometry, Lpn, Lsn, Ns, Ppn, Request};
 use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, replay};
 use planewise_sim::gc::SCHEMES;
-use planewise_sim::host::{QueuedRequest, Slot};
+use planewise_sim::host::{Overlap, QueuedRequest, Slot};
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::{
     ArrayOperation, Cause, Collected, Completion, Meeting, Observer, Origin, Work,
@@ -226,6 +226,91 @@ fn a_buffered_page_serves_reads_and_absorbs_writes() {
     assert!(gc.buffer.occupancy_max <= 128);
 }
 
+/// Behind a write buffer host writes do not pass the valid page buffer: what it holds of their pages is old from then on.
+#[test]
+fn a_page_that_the_write_buffer_wrote_to_flash_is_not_programmed_again_from_the_valid_page_buffer() {
+    let mut config = aged("idle_chip");
+    config.profile.interface.command_queue = "ncq:32".into();
+    config.profile.collection.streams = StreamRule::All;
+    config.profile.write_buffer = Some(WriteBuffer {
+        pages: 64,
+        watermark: 0.0,
+        run_pages: 4,
+        entry_order: true,
+        in_flight_pages: 32,
+        power_loss_protection: true,
+    });
+    let requests: Vec<Request> = bursts(&config, 20_000, 0.5, 150)
+        .iter()
+        .map(|request| Request { start: Lsn(request.start.0 % 40_000 / 8 * 8), ..*request })
+        .collect();
+    let seen = watch::<(Invariants, Replaced)>(&config, &requests);
+    seen.0.report().unwrap_or_else(|violations| panic!("{violations}"));
+    assert!(seen.1.0 > 10, "{} pages were replaced", seen.1.0);
+    // Until the new page is in flash or in the write buffer, the old one is there for a power cut.
+    let end = requests.last().unwrap().arrival.0;
+    let mut random = generator(config.seed, "power cuts behind a write buffer");
+    for _ in 0..12 {
+        let at = Ns(random.random_range(0..end));
+        let result = measure_until(&config, &requests, Some(PowerCut::At(at))).unwrap();
+        assert_eq!(result.metrics.gc.power_loss.map(|loss| loss.lost_pages), Some(0), "cut at {at}");
+    }
+}
+
+/// Pages that left the valid page buffer because the host had written them elsewhere.
+#[derive(Default)]
+struct Replaced(u64);
+
+impl Observer for Replaced {
+    fn page_replaced(&mut self, _now: Ns, _lpn: Lpn, _at: Ppn) {
+        self.0 += 1;
+    }
+}
+
+/// Again and again three hundred milliseconds of reads of one die: pages of others go back meanwhile.
+#[test]
+fn with_static_allocation_a_busy_chip_keeps_back_its_own_pages_alone() {
+    let mut config = aged("idle_chip");
+    config.profile.translation.allocation = "cwdp".into();
+    config.profile.interface.command_queue = "ncq:4096".into();
+    config.profile.collection.streams = StreamRule::All;
+    (config.queue_length, config.overlap) = (4096, Overlap::Ignore);
+    // Nothing waits in the queue. Pages n x 16 are on plane 0, n x 16 + 8 on the other of its die.
+    let mut requests: Vec<Request> = bursts(&config, 6_000, 0.0, 2_000);
+    for place in (1_000..6_000).step_by(250).rev() {
+        let at = requests[place].arrival;
+        let reads = (0..4_000).map(|n| Request::new(at, Lsn((500 + n % 300) * 128), 8, Direction::Read));
+        requests.splice(place..place, reads);
+    }
+    let stay = watch::<Stay>(&config, &requests);
+    assert!(stay.away.len() > 1_000, "{}", stay.away.len());
+    let longest = stay.away.iter().max().unwrap();
+    assert!(*longest < Ns::from_millis(40), "a page of another die stayed for {longest}");
+    assert!(stay.home > Ns::from_millis(100), "pages of the busy die waited for it: {}", stay.home);
+}
+
+/// How long pages stay in the buffer: those of the first die, at most, and all others.
+#[derive(Default)]
+struct Stay {
+    since: std::collections::HashMap<u32, Ns>,
+    home: Ns,
+    away: Vec<Ns>,
+}
+
+impl Observer for Stay {
+    fn page_buffered(&mut self, now: Ns, lpn: Lpn, _from: Ppn, _to: Ppn) {
+        self.since.insert(lpn.0, now);
+    }
+
+    fn page_program(&mut self, now: Ns, origin: Origin, lpn: Lpn, _ppn: Ppn) {
+        if !matches!(origin, Origin::Buffer { .. }) {
+            return;
+        }
+        let stayed = now - self.since[&lpn.0];
+        if lpn.0 % 8 == 0 { self.home = self.home.max(stayed) } else { self.away.push(stayed) }
+    }
+}
+
 /// A host request waits for one step at most, as long as space allows; under the traditional scheme for the whole collection.
 #[test]
 fn preemption_lets_reads_in_after_one_step_and_nobody_below_the_hard_floor() {
@@ -272,6 +357,46 @@ fn a_read_suspends_the_erase_that_it_meets() {
     assert!(result.metrics.read.latency_ns.max < 2_000_000, "{}", result.metrics.read.latency_ns.max);
     // Time that an erase is suspended does not count as its cost, what suspension costs does.
     assert!((3_000_000.0..3_400_000.0).contains(&gc.cost.erase_ns), "{}", gc.cost.erase_ns);
+}
+
+/// Reads that find the page that is being moved, its program suspended for them: it is there only where it comes from.
+#[test]
+fn a_read_of_a_page_whose_move_is_suspended_finds_the_page_that_it_is_moved_from() {
+    let mut config = aged("yielding");
+    config.profile.interface.command_queue = "ncq:64".into();
+    // No way into the buffer: every page moves inside its plane.
+    config.profile.collection.buffer_pages = 0;
+    let mut random = generator(config.seed, "reads of pages on their way");
+    let pages = config.profile.user_capacity().0 / 4096;
+    let requests: Vec<Request> = (0..60_000)
+        .map(|number| {
+            let direction = if random.random::<f64>() < 0.25 { Direction::Write } else { Direction::Read };
+            Request::new(Ns(number * 70_000), Lsn(random.random_range(0..pages) * 8), 8, direction)
+        })
+        .collect();
+    let old = watch::<(Invariants, OldCopies)>(&config, &requests);
+    old.0.report().unwrap_or_else(|violations| panic!("{violations}"));
+    assert!(old.1.read > 5, "{} reads of pages on their way", old.1.read);
+}
+
+/// Counts reads of pages that a collection has mapped elsewhere already.
+#[derive(Default)]
+struct OldCopies {
+    moved: std::collections::HashMap<u32, u32>,
+    read: u64,
+}
+
+impl Observer for OldCopies {
+    fn page_program(&mut self, _now: Ns, origin: Origin, lpn: Lpn, _ppn: Ppn) {
+        match origin {
+            Origin::Collection { from } => drop(self.moved.insert(lpn.0, from.0)),
+            _ => drop(self.moved.remove(&lpn.0)),
+        }
+    }
+
+    fn page_read(&mut self, _now: Ns, _slot: Slot, lpn: Lpn, ppn: Ppn, _modify: bool) {
+        self.read += u64::from(self.moved.get(&lpn.0) == Some(&ppn.0));
+    }
 }
 
 #[test]
@@ -322,6 +447,29 @@ fn free_collections_move_and_erase_as_many_pages_but_take_no_time() {
     assert!(traditional.metrics.all.latency_ns.mean > 1.5 * free.metrics.all.latency_ns.mean);
     let (a, b) = (free.metrics.gc.write_amplification, traditional.metrics.gc.write_amplification);
     assert!((a / b - 1.0).abs() < 0.05, "write amplification {a} against {b}");
+}
+
+/// What figure 6 counts, by hand: a request for another chip is under way when a collection begins on one of four.
+#[test]
+fn idle_chips_are_counted_when_collections_begin_and_while_they_run_wherever_requests_are_pending() {
+    let mut profile = device(4, 1, 1, 1);
+    profile.geometry.pages_per_block = 4;
+    profile.interface.command_queue = "ncq:32".into();
+    profile.translation.over_provisioning = 0.25;
+    (profile.collection.threshold, profile.collection.ahead) = (0.24, 0.25);
+    let mut config = RunConfig::new(profile);
+    config.condition = Condition::Filled;
+    // Plane 0 has 64 free pages of 256; below 61.44 it is collected. Each write leaves an invalid page in block 0: the third takes it below,
+    // and the fourth page, written at the same time as page 1 of another chip, finds the collection begun.
+    let write = |at: u64, page: u64| Request::new(Ns(at), Lsn(page * 8), 8, Direction::Write);
+    let at = [(0, 0), (2_000_000, 4), (4_000_000, 8), (4_300_000, 1), (4_300_000, 2), (20_000_000, 3)];
+    let requests = at.map(|(at, page)| write(at, page));
+    let gc = gc(&config, &requests);
+    assert_eq!(gc.collections, 1);
+    // It begins at 4.64 ms, when the third write is through: its own chip is busy with it, two others with writes.
+    assert!((gc.idle_chip_share_at_start - 0.25).abs() < 1e-9, "{}", gc.idle_chip_share_at_start);
+    // The same while it runs and those two are pending.
+    assert!((gc.idle_chip_share - 0.25).abs() < 0.02, "{}", gc.idle_chip_share);
 }
 
 #[test]
@@ -446,6 +594,42 @@ fn the_flush_takes_what_formula_one_says_with_its_rounding_set_right() {
     assert_eq!(simulator.flush_time(50), (Ns(50 * 50), Ns(50 * 50 + round)));
     assert_eq!(simulator.flush_time(128), (Ns(128 * 50 + 2 * round), Ns(128 * 50 + 2 * round)));
     assert_eq!(simulator.flush_time(0), (Ns::ZERO, Ns::ZERO));
+}
+
+/// A chip programs fast and slow pages in turn: the flush takes the mean, not the first type's time.
+#[test]
+fn the_flush_of_flash_with_several_latencies_takes_their_mean() {
+    let mut config = RunConfig::new(Profile::embedded("gc-128g").unwrap());
+    config.profile.timing.program_ns = PageLatency::PerType(vec![500_000, 1_000_000, 2_100_000]);
+    config.condition = Condition::Fresh;
+    let simulator = Simulator::new(&config, ()).unwrap();
+    let round = 1_200_000 + 40_960;
+    assert_eq!(simulator.flush_time(128), (Ns(128 * 50 + 2 * round), Ns(128 * 50 + 2 * round)));
+}
+
+/// What the chips are at work on when the power goes has to end before they take a page.
+#[test]
+fn the_flush_begins_behind_the_erases_and_programs_under_way() {
+    let mut config = aged("idle_chip");
+    config.profile.collection.streams = StreamRule::All;
+    let requests = bursts(&config, 3_000, 0.3, 150);
+    let mut simulator = Simulator::new(&config, Starts::default()).unwrap();
+    let mut seen = 0;
+    for request in &requests {
+        while simulator.next_event() < request.arrival || !simulator.has_room(request) {
+            let next = simulator.next_event();
+            simulator.advance(next).unwrap();
+            if simulator.observer().erases.last() == Some(&simulator.now()) {
+                let cut = simulator.cut_power();
+                // Four chips: each takes a page, that under erase too.
+                let least = Ns(3_000_000 + 40_960 + 600_000);
+                assert!(cut.buffered_pages < 4 || cut.flush >= least, "{} at {}", cut.flush, cut.at);
+                seen += u64::from(cut.buffered_pages >= 4);
+            }
+        }
+        simulator.submit(request).unwrap();
+    }
+    assert!(seen > 10, "{seen} cuts with an erase under way");
 }
 
 #[test]

@@ -189,3 +189,24 @@ fn a_wrong_number_of_units_still_gives_correct_results() {
         run(&config, &requests).unwrap();
     }
 }
+
+/// GC paper, section 4.2.2: what is blocked stays in the queue, and requests behind it go as their own chips become idle.
+#[test]
+fn noop_that_passes_blocked_requests_holds_back_only_those_whose_units_are_taken() {
+    let requests = [
+        pair(Ns(0), 0, Direction::Write),
+        pair(Ns(10), 0, Direction::Read),
+        pair(Ns(20), 2, Direction::Read),
+        pair(Ns(30), 0, Direction::Read),
+    ];
+    let issued = |pass_blocked: &str| {
+        let mut config = four_units("noop");
+        config.tunables.push(("pass_blocked".into(), pass_blocked.into()));
+        let completions = run(&config, &requests).unwrap();
+        let mut issued: Vec<_> = completions.iter().map(|c| (c.sequence, c.issued)).collect();
+        issued.sort();
+        issued.into_iter().map(|(_, at)| at).collect::<Vec<_>>()
+    };
+    assert_eq!(issued("no"), [Ns(0), Ns(WRITE), Ns(WRITE), Ns(WRITE + READ)]);
+    assert_eq!(issued("yes"), [Ns(0), Ns(WRITE), Ns(20), Ns(WRITE + READ)]);
+}

@@ -262,3 +262,39 @@ fn writes_and_single_packages_are_the_same_whoever_goes_first() {
         assert_eq!(of(Arbitration::Fifo, chips), of(Arbitration::CommandsFirst, chips), "{direction:?}");
     }
 }
+
+/// Dynamic allocation binds a write when a plane can take it: the first that is through, not the next in the round.
+#[test]
+fn a_write_that_finds_every_plane_busy_goes_to_the_first_that_is_free() {
+    let mut profile = device(2, 1, 1, 1);
+    profile.translation.allocation = "dynamic".into();
+    let mut config = RunConfig::new(profile);
+    config.condition = Condition::Filled;
+    // Filling puts even pages on chip 0: forty reads of it take 2.84 ms. One write has chip 1, the next finds nothing free.
+    let mut requests: Vec<Request> =
+        (0..40).map(|n| Request::new(Ns::ZERO, Lsn(n * 16), 8, Direction::Read)).collect();
+    let write = |at: u64, page: u64| Request::new(Ns(at), Lsn(page * 8), 8, Direction::Write);
+    requests.extend([write(0, 1), write(10_000, 3), write(20_000, 5)]);
+    let completions = run(&config, &requests).unwrap();
+    let done = |number: u64| completions.iter().find(|c| c.sequence == number).unwrap().completed;
+    let program = 40_960 + 600_000;
+    assert_eq!(
+        [done(40), done(41), done(42)],
+        [1, 2, 3].map(|n| Ns(n * program)),
+        "one after the other on chip 1"
+    );
+}
+
+/// Writes that wait for a plane still share multi-plane operations.
+#[test]
+fn writes_bound_late_are_programmed_two_planes_at_a_time() {
+    let mut profile = device(1, 1, 1, 2);
+    profile.translation.allocation = "dynamic".into();
+    let mut config = RunConfig::new(profile);
+    config.condition = Condition::Fresh;
+    (config.level, config.advanced) = (UnitLevel::Plane, AdvancedUse::On);
+    let requests: Vec<Request> =
+        (0..20).map(|n| Request::new(Ns::ZERO, Lsn(n * 8), 8, Direction::Write)).collect();
+    let last = run(&config, &requests).unwrap().iter().map(|c| c.completed).max().unwrap();
+    assert!(last <= Ns(11 * (2 * 40_960 + 600_000)), "{last} for twenty pages");
+}

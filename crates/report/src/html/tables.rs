@@ -245,10 +245,11 @@ pub(super) fn collection(results: &Results, names: &[String]) -> Table {
 
 /// What only the page has room for about collections: a row per run.
 pub(super) fn meetings(results: &Results, names: &[String]) -> Table {
-    let columns: [(&str, Text); 9] = [
+    let columns: [(&str, Text); 10] = [
         ("begin to end", |m| or_absent(m.gc.collections, || format::time(m.gc.cost.span_ns))),
         ("on other chips", |m| or_absent(m.gc.collections, || format::time(m.gc.cost.elsewhere_ns))),
         ("idle chips meanwhile", |m| or_absent(m.gc.collections, || format::percent(m.gc.idle_chip_share))),
+        ("at its start", |m| or_absent(m.gc.collections, || format::percent(m.gc.idle_chip_share_at_start))),
         ("conflicts avoided", |m| format::count(m.gc.conflicts.avoided)),
         ("conflicts made", |m| format::count(m.gc.conflicts.new)),
         ("reads served by the buffer", |m| format::count(m.gc.buffer.reads_served)),

@@ -1,5 +1,5 @@
-//! Dynamic allocation: idle planes first, round robin; then those whose collection lets the host in; when there are none, simply
-//! the next one that has room.
+//! Dynamic allocation: idle planes first, round robin; then those whose collection lets the host in. When there are none, a write waits
+//! for the first that is (`device/unbound.rs`); behind a controller's lists, where it needs a place at once, simply the next one that has room.
 
 use super::{Allocation, PlaneView};
 use planewise_model::Lpn;
@@ -11,7 +11,20 @@ pub(super) struct Dynamic {
 }
 
 impl Allocation for Dynamic {
-    fn plane(&mut self, _lpn: Lpn, view: &PlaneView<'_>) -> u32 {
+    fn plane(&mut self, lpn: Lpn, view: &PlaneView<'_>) -> u32 {
+        if let Some(plane) = self.plane_now(lpn, view) {
+            return plane;
+        }
+        let planes = view.stripe.len();
+        let position = (0..planes)
+            .map(|step| (self.next + step) % planes)
+            .find(|&position| (view.has_room)(view.stripe[position]))
+            .unwrap_or(self.next);
+        self.next = (position + 1) % planes;
+        view.stripe[position]
+    }
+
+    fn plane_now(&mut self, _lpn: Lpn, view: &PlaneView<'_>) -> Option<u32> {
         let planes = view.stripe.len();
         for candidates in [view.idle, view.yielding] {
             let mut position = self.next;
@@ -19,19 +32,14 @@ impl Allocation for Dynamic {
                 match next_set(candidates, position, planes) {
                     Some(idle) if (view.has_room)(view.stripe[idle]) => {
                         self.next = (idle + 1) % planes;
-                        return view.stripe[idle];
+                        return Some(view.stripe[idle]);
                     }
                     Some(full) => position = (full + 1) % planes,
                     None => break,
                 }
             }
         }
-        let position = (0..planes)
-            .map(|step| (self.next + step) % planes)
-            .find(|&position| (view.has_room)(view.stripe[position]))
-            .unwrap_or(self.next);
-        self.next = (position + 1) % planes;
-        view.stripe[position]
+        None
     }
 
     fn would_touch(&self, _first: Lpn, _count: u32, _stripe: &[u32], _visit: &mut dyn FnMut(u32)) -> bool {

@@ -35,6 +35,12 @@ pub trait Allocation: Send {
     /// The plane for the next write of `lpn`.
     fn plane(&mut self, lpn: Lpn, view: &PlaneView<'_>) -> u32;
 
+    /// The same if there is a plane that could take the page now, for a device that binds a write only then; a policy that goes by anything
+    /// else always has one.
+    fn plane_now(&mut self, lpn: Lpn, view: &PlaneView<'_>) -> Option<u32> {
+        Some(self.plane(lpn, view))
+    }
+
     /// Calls `visit` with the plane of each page that a write of `count` pages from `first` would touch now, for a host
     /// interface that must wait until all of them are free. Returns false when any idle plane will do.
     fn would_touch(&self, first: Lpn, count: u32, stripe: &[u32], visit: &mut dyn FnMut(u32)) -> bool;

@@ -7,50 +7,135 @@
 use super::execute::{BackgroundSource, BackgroundWrite, LikelyReads, Phase};
 use super::{Context, Device};
 use crate::error::SimError;
-use crate::ftl::{NONE, Stream};
+use crate::ftl::Stream;
+use crate::gc::write_back::Haste;
 use crate::observers::{Cause, Observer, Origin};
 use planewise_model::{Lpn, Ns, Ppn};
+
+/// How busy the host is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostState {
+    /// No request is in the I/O queue.
+    AtRest,
+    /// Some are outstanding, none waits.
+    Outstanding,
+    /// Some wait.
+    Waiting,
+}
 
 impl Device {
     /// Whether there is anything that idle chips could do.
     #[inline]
     pub(crate) fn has_background_work(&self) -> bool {
-        self.buffer.next().is_some() || self.replicas.next_wanted().is_some() || !self.ahead.is_empty()
+        self.buffer.first().is_some() || self.replicas.next_wanted().is_some() || !self.ahead.is_empty()
     }
 
-    /// Gives idle chips something to do. Called when no host request waits; `at_rest`: none is outstanding either.
+    /// Whether it matters now which chips waiting requests need: pages could be written back to others.
+    pub(crate) fn writes_back_between(&self, now: Ns) -> bool {
+        self.buffer.first().is_some_and(|slot| {
+            self.in_background < self.write_backs.at_once() && self.haste_of(now, slot) == Haste::Between
+        })
+    }
+
+    fn haste_of(&self, now: Ns, slot: u32) -> Haste {
+        self.write_backs.haste(now, self.buffer.since(slot), self.buffer.held())
+    }
+
+    /// Gives idle chips something to do, once requests have been issued. Chips that waiting requests need are left alone, unless it presses.
     ///
     /// # Errors
     /// Free space exhausted.
     pub(crate) fn start_background_work<O: Observer>(
         &mut self,
         context: &mut Context<'_, O>,
-        at_rest: bool,
+        host: HostState,
     ) -> Result<(), SimError> {
-        self.write_back(context);
+        self.write_back(context, host);
+        if host == HostState::Waiting {
+            return Ok(());
+        }
         self.replicate(context);
-        if at_rest { self.collect_ahead(context) } else { Ok(()) }
+        if host == HostState::AtRest { self.collect_ahead(context) } else { Ok(()) }
+    }
+
+    /// Chips that ended an operation take pages that have been in line for too long, before the host has its turn.
+    pub(crate) fn write_back_overdue<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        for index in 0..self.kicks.len() {
+            let Some(first) = self.buffer.first() else { return };
+            if !self.write_backs.is_overdue(context.now, self.buffer.since(first))
+                || self.in_background >= self.write_backs.at_once()
+            {
+                return;
+            }
+            let executor = self.kicks[index];
+            let state = &self.executors[executor as usize];
+            if !self.is_between_operations(executor) || state.collection.is_some() || state.wants_collection {
+                continue;
+            }
+            let mut in_line = Some(first);
+            while let Some(slot) = in_line
+                && self.write_backs.is_overdue(context.now, self.buffer.since(slot))
+            {
+                let lpn = self.buffer.page(slot);
+                let plane = if self.static_allocation {
+                    let home = self.allocate(lpn);
+                    (self.load.executor_of(home) == executor && self.can_program(home)).then_some(home)
+                } else {
+                    self.emptiest_plane(executor)
+                };
+                if let Some(plane) = plane {
+                    self.write_slot_back(context, slot, plane);
+                    break;
+                }
+                in_line = self.buffer.after(slot).filter(|_| self.static_allocation);
+            }
+        }
+    }
+
+    /// Whether an executor could begin an operation.
+    fn is_between_operations(&self, executor: u32) -> bool {
+        let state = &self.executors[executor as usize];
+        state.phase == Phase::Idle
+            && state.suspended.is_none()
+            && !(self.pipelines && self.register_is_in_use(executor))
     }
 
     fn is_idle(&self, executor: u32) -> bool {
         let state = &self.executors[executor as usize];
-        state.phase == Phase::Idle
-            && !(self.pipelines && self.register_is_in_use(executor))
-            && state.suspended.is_none()
+        self.is_between_operations(executor)
             && state.collection.is_none()
             && !state.wants_collection
             && state.waiting.iter().all(super::transaction::List::is_empty)
     }
 
-    /// Segments first in, first out, each page to the next idle chip.
-    fn write_back<O: Observer>(&mut self, context: &mut Context<'_, O>) {
-        while let Some((slot, lpn)) = self.buffer.next() {
-            let Some(plane) = self.idle_plane_for(lpn, NONE) else { return };
-            self.buffer.begin_write_back();
-            let from = BackgroundSource::Buffer(slot);
-            let origin = Origin::Buffer { from: self.page_of_slot(slot) };
-            self.start_background_write(context, lpn, plane, from, origin);
+    /// Segments first in, first out, each page to the next idle chip. Where pages must return to their own planes, one whose chip is
+    /// busy keeps none behind it waiting.
+    fn write_back<O: Observer>(&mut self, context: &mut Context<'_, O>, host: HostState) {
+        let mut in_line = self.buffer.first();
+        while let Some(slot) = in_line
+            && self.in_background < self.write_backs.at_once()
+        {
+            in_line = self.buffer.after(slot);
+            let leave_wanted = match self.haste_of(context.now, slot) {
+                Haste::AtRest if host == HostState::Waiting => return,
+                Haste::Between => host == HostState::Waiting,
+                Haste::AtRest | Haste::Forced => false,
+            };
+            let plane = self.idle_plane_for(self.buffer.page(slot), leave_wanted);
+            match plane {
+                Some(plane) => self.write_slot_back(context, slot, plane),
+                None if self.static_allocation => {}
+                None => return,
+            }
         }
+    }
+
+    fn write_slot_back<O: Observer>(&mut self, context: &mut Context<'_, O>, slot: u32, plane: u32) {
+        let lpn = self.buffer.page(slot);
+        self.buffer.begin_write_back(slot);
+        let from = BackgroundSource::Buffer(slot);
+        let origin = Origin::Buffer { from: self.page_of_slot(slot) };
+        self.start_background_write(context, lpn, plane, from, origin);
     }
 
     /// Chips that work ahead of need at a time: few enough that who comes next finds most of them free.
@@ -65,7 +150,7 @@ impl Device {
             let ppn = self.mapping.physical(lpn);
             if ppn < self.flash_pages() {
                 let home = self.load.executor_of(self.planes.plane_of(Ppn(ppn)));
-                let Some(plane) = self.idle_plane_apart_from(home) else { return };
+                let Some(plane) = self.next_idle_plane(|_, executor| executor != home) else { return };
                 let of = Ppn(ppn);
                 self.start_background_write(
                     context,
@@ -96,35 +181,41 @@ impl Device {
         found
     }
 
-    fn idle_plane_for(&mut self, lpn: Lpn, apart: u32) -> Option<u32> {
+    /// A plane of an idle chip for a page; `leave_wanted`: of one that no waiting request needs.
+    fn idle_plane_for(&mut self, lpn: Lpn, leave_wanted: bool) -> Option<u32> {
         if self.static_allocation {
             let plane = self.allocate(lpn);
             let executor = self.load.executor_of(plane);
-            return (self.is_idle(executor) && self.can_program(plane)).then_some(plane);
+            let fits = self.is_idle(executor) && !(leave_wanted && self.wanted[executor as usize]);
+            return (fits && self.can_program(plane)).then_some(plane);
         }
-        self.idle_plane_apart_from(apart)
+        self.next_idle_plane(|device, executor| !(leave_wanted && device.wanted[executor as usize]))
     }
 
-    /// The plane with most free pages of the next idle chip that can take a page.
-    fn idle_plane_apart_from(&mut self, home: u32) -> Option<u32> {
+    /// A plane of the next idle chip that is suitable.
+    fn next_idle_plane(&mut self, suits: impl Fn(&Device, u32) -> bool) -> Option<u32> {
         let executors = self.executor_count;
-        let most = self.planes.most_valid();
         for step in 0..executors {
             let executor = (self.next_idle + step) % executors;
-            if executor == home || !self.is_idle(executor) {
+            if !self.is_idle(executor) || !suits(self, executor) {
                 continue;
             }
-            let plane = self
-                .load
-                .planes_of(executor)
-                .filter(|&plane| self.planes.valid_total(plane) < most && self.can_program(plane))
-                .max_by_key(|&plane| (self.planes.free_pages(plane), std::cmp::Reverse(plane)));
+            let plane = self.emptiest_plane(executor);
             if plane.is_some() {
                 self.next_idle = (executor + 1) % executors;
                 return plane;
             }
         }
         None
+    }
+
+    /// The plane of an executor with most free pages, of those that can take a page.
+    fn emptiest_plane(&self, executor: u32) -> Option<u32> {
+        let most = self.planes.most_valid();
+        self.load
+            .planes_of(executor)
+            .filter(|&plane| self.planes.valid_total(plane) < most && self.can_program(plane))
+            .max_by_key(|&plane| (self.planes.free_pages(plane), std::cmp::Reverse(plane)))
     }
 
     fn start_background_write<O: Observer>(

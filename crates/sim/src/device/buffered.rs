@@ -10,7 +10,7 @@ use super::transaction::NIL;
 use super::{Context, Device};
 use crate::host::Slot;
 use crate::observers::Observer;
-use planewise_model::{Direction, Lpn, Ppn};
+use planewise_model::{Direction, Lpn, Ns, Ppn};
 
 impl Device {
     /// The slot of the buffer that holds a page.
@@ -40,7 +40,9 @@ impl Device {
         direction: Direction,
         lpn: Lpn,
     ) -> bool {
-        let Some(slot) = self.slot_of(lpn) else { return false };
+        let Some(slot) = self.slot_of(lpn) else {
+            return direction == Direction::Read && self.serve_from_copies(context, host, lpn);
+        };
         let page = self.page_of_slot(slot);
         match direction {
             Direction::Read => {
@@ -53,6 +55,23 @@ impl Device {
             }
             Direction::Write => return false,
         }
+        true
+    }
+
+    /// Whether the controller has the data of a page, on their way to its replica.
+    #[inline]
+    pub(super) fn has_copy(&self, lpn: Lpn) -> bool {
+        self.keeps_replicas && self.replicas.holds(lpn)
+    }
+
+    /// Serves a page that is on its way to its replica: its data are those of its own page.
+    fn serve_from_copies<O: Observer>(&self, context: &mut Context<'_, O>, host: Slot, lpn: Lpn) -> bool {
+        if !self.has_copy(lpn) {
+            return false;
+        }
+        let page = self.in_write_buffer(lpn).unwrap_or(Ppn(self.mapping.physical(lpn)));
+        context.observer.page_read(context.now, host, lpn, page, false);
+        context.observer.replica_read(context.now, lpn);
         true
     }
 
@@ -84,6 +103,20 @@ impl Device {
         self.serve_from_buffer(context, transaction.slot, direction, transaction.lpn)
     }
 
+    /// A page of the host is in flash: the slot of the buffer that held it before, if one did, is free.
+    pub(super) fn release_replaced<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        written: &super::transaction::Transaction,
+    ) {
+        if written.old >= self.flash_pages() && written.old != crate::ftl::NONE {
+            let slot = written.old - self.flash_pages();
+            if self.buffer.release(slot) {
+                context.observer.page_replaced(context.now, written.lpn, Ppn(written.old));
+            }
+        }
+    }
+
     fn close_served<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         self.load.remove(self.transactions[index].plane);
         if self.transactions[index].kind.is_host() {
@@ -96,19 +129,22 @@ impl Device {
     /// Opens the way into the buffer for the rest of a collection, if the scheme wants one and there is room.
     pub(super) fn open_stream(&mut self, executor: u32) {
         let collection = self.collection(executor);
-        if collection.stream.is_some() || !self.buffers {
+        if collection.stream.is_some() || collection.gave_up || !self.buffers {
             return;
         }
         if self.collector.opens_stream(self.is_wanted(executor)) {
             let rest = self.planes.valid_in(collection.plane, collection.victim);
-            self.collection_mut(executor).stream = self.buffer.open(rest);
+            let stream = self.buffer.open(rest);
+            let gave_up = stream.is_none() && !self.collector.asks_again();
+            let collection = self.collection_mut(executor);
+            (collection.stream, collection.gave_up) = (stream, gave_up);
         }
     }
 
     /// Everything that goes into the buffer is there: the segment joins the line to be written back.
-    pub(super) fn close_stream(&mut self, executor: u32) {
+    pub(super) fn close_stream(&mut self, now: Ns, executor: u32) {
         if let Some(stream) = self.collection_mut(executor).stream.take() {
-            self.buffer.close(&stream);
+            self.buffer.close(now, &stream);
         }
     }
 

@@ -42,18 +42,17 @@ impl Device {
         }
     }
 
-    /// Starts a collection on the first plane of the executor that the scheme wants collected and that has a victim; whether
-    /// one is under way now.
+    /// Starts a collection on the plane of the executor with the fewest free pages, of those that the scheme wants collected and that have
+    /// a victim; whether one is under way now.
     pub(super) fn begin_wanted_collection<O: Observer>(
         &mut self,
         context: &mut Context<'_, O>,
         executor: u32,
     ) -> Result<bool, SimError> {
         self.executors[executor as usize].wants_collection = false;
-        for plane in self.load.planes_of(executor) {
-            if !self.collector.should_start(self.plane_state(plane)) {
-                continue;
-            }
+        let mut last = None;
+        while let Some((free, plane)) = self.neediest_plane(executor, last) {
+            last = Some((free, plane));
             if let Some(victim) = self.planes.pick_victim(plane) {
                 self.begin_collection(context, executor, plane, victim, Cause::Space)?;
                 return Ok(self.collector.takes_time());
@@ -64,6 +63,17 @@ impl Device {
         self.planes.begin_cold_move(plane);
         self.begin_collection(context, executor, plane, cold, Cause::Wear)?;
         Ok(self.collector.takes_time())
+    }
+
+    /// The plane of an executor with the fewest free pages that the scheme wants collected, as `(free pages, plane)`: of those behind `last`,
+    /// which had no victim.
+    fn neediest_plane(&self, executor: u32, last: Option<(u32, u32)>) -> Option<(u32, u32)> {
+        self.load
+            .planes_of(executor)
+            .filter(|&plane| self.collector.should_start(self.plane_state(plane)))
+            .map(|plane| (self.planes.free_pages(plane), plane))
+            .filter(|&key| last.is_none_or(|last| key > last))
+            .min()
     }
 
     /// Starts the collection of a block on an idle executor, or carries it out at once where collections take no time.
@@ -83,10 +93,12 @@ impl Device {
             moved: 0,
             buffered: 0,
             source: Ppn(NONE),
+            target: Ppn(NONE),
             began: context.now,
             cause,
             replicate: LikelyReads::default(),
             stream: None,
+            gave_up: false,
         };
         self.executors[executor as usize].collection = Some(collection);
         let first = self.planes.first_page(plane, victim).0;
@@ -118,7 +130,7 @@ impl Device {
     fn traditional_cost(&self, plane: u32, victim: u32) -> Ns {
         let valid = u64::from(self.planes.valid_in(plane, victim));
         let (timing, command) = (&self.timing, self.timing.command_ns);
-        let array = timing.read_ns.of_page(0).0 + timing.program_ns.of_page(0).0;
+        let array = timing.read_ns.mean().0 + timing.program_ns.mean().0;
         Ns(valid * (2 * command + array + 2 * self.page_transfer.0) + command + timing.erase_ns)
     }
 
@@ -167,7 +179,7 @@ impl Device {
             return Ok(());
         }
         let Some((source, page)) = self.next_valid_page(executor) else {
-            self.close_stream(executor);
+            self.close_stream(context.now, executor);
             let collection = self.collection_mut(executor);
             collection.cursor = u32::MAX;
             let (plane, victim) = (collection.plane, collection.victim);
@@ -224,7 +236,8 @@ impl Device {
         if self.keeps_replicas {
             self.original_moved(source, ppn);
         }
-        self.collection_mut(executor).moved += 1;
+        let collection = self.collection_mut(executor);
+        (collection.target, collection.moved) = (ppn, collection.moved + 1);
         context.observer.page_program(context.now, Origin::Collection { from: source }, lpn, ppn);
         Ok(self.timing.program_ns.of_page(self.planes.offset_of(ppn).1))
     }
@@ -315,5 +328,47 @@ impl Device {
             .map(|ppn| (self.mapping.logical(Ppn(ppn)), Ppn(ppn)))
             .filter(|&(lpn, _)| lpn != NONE)
             .map(|(lpn, ppn)| (Lpn(lpn), ppn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::EventQueue;
+    use crate::ftl::Condition;
+    use planewise_model::profile::Profile;
+
+    #[test]
+    fn the_plane_with_the_fewest_free_pages_is_collected_and_one_without_a_victim_passed_over() {
+        let mut profile = Profile::embedded("gc-64g").unwrap();
+        (profile.geometry.channels, profile.geometry.chips_per_channel) = (1, 1);
+        (profile.geometry.dies_per_chip, profile.geometry.planes_per_die) = (1, 4);
+        (profile.geometry.blocks_per_plane, profile.geometry.pages_per_block) = (16, 4);
+        (profile.collection.threshold, profile.collection.floor) = (0.5, 0.0);
+        profile.collection.ahead = 0.5;
+        let advanced = profile.advanced_commands;
+        // By plane: pages written, and of these overwritten.
+        let collected = |planes: [(u32, u32); 4]| {
+            let mut device = Device::new(&profile, advanced, Condition::Fresh, 32, 1).unwrap();
+            for (plane, (written, stale)) in planes.into_iter().enumerate() {
+                for page in 0..written {
+                    let ppn = device.planes.program(plane as u32, Stream::Host).unwrap();
+                    if page < stale {
+                        device.planes.invalidate(ppn);
+                    } else {
+                        device.mapping.map(Lpn(plane as u32 * 50 + page), ppn);
+                    }
+                }
+            }
+            device.executors[0].wants_collection = true;
+            let (mut events, mut observer) = (EventQueue::with_capacity(16), ());
+            let mut context = Context { now: Ns::ZERO, events: &mut events, observer: &mut observer };
+            device.begin_wanted_collection(&mut context, 0).unwrap();
+            device.executors[0].collection.map(|collection| collection.plane)
+        };
+        assert_eq!(collected([(36, 8), (40, 8), (44, 8), (40, 8)]), Some(2));
+        assert_eq!(collected([(36, 8), (40, 8), (44, 0), (40, 8)]), Some(1), "no victim there");
+        assert_eq!(collected([(20, 8), (20, 8), (20, 8), (33, 8)]), Some(3), "the others have room");
+        assert_eq!(collected([(20, 8); 4]), None);
     }
 }

@@ -86,14 +86,16 @@ pub(super) struct Collection {
     pub(super) cursor: u32,
     pub(super) moved: u32,
     pub(super) buffered: u32,
-    /// Page being moved.
+    /// Page being moved, and where it goes inside its plane: until the program ends there, only the source can be read.
     pub(super) source: Ppn,
+    pub(super) target: Ppn,
     pub(super) began: Ns,
     pub(super) cause: Cause,
     /// Pages to be read for replicas before it begins.
     pub(super) replicate: LikelyReads,
-    /// Its way into the valid page buffer, once it has one.
+    /// Its way into the valid page buffer, once it has one; or there was no slot left, and it has given up.
     pub(super) stream: Option<BufferStream>,
+    pub(super) gave_up: bool,
 }
 
 /// A few pages of a chip that are likely to be read while it is collected.
@@ -101,6 +103,7 @@ pub(super) struct Collection {
 pub(super) struct LikelyReads {
     pages: [Lpn; LikelyReads::MOST],
     count: u8,
+    next: u8,
 }
 
 impl LikelyReads {
@@ -114,15 +117,17 @@ impl LikelyReads {
         }
     }
 
+    /// Takes the most likely one, which came first.
     pub(super) fn pop(&mut self) -> Option<Lpn> {
-        self.count = self.count.checked_sub(1)?;
-        Some(self.pages[usize::from(self.count)])
+        let first = (self.next < self.count).then(|| self.pages[usize::from(self.next)])?;
+        self.next += 1;
+        Some(first)
     }
 }
 
 impl Default for LikelyReads {
     fn default() -> LikelyReads {
-        LikelyReads { pages: [Lpn(0); LikelyReads::MOST], count: 0 }
+        LikelyReads { pages: [Lpn(0); LikelyReads::MOST], count: 0, next: 0 }
     }
 }
 
@@ -213,6 +218,7 @@ impl Device {
     ) -> Result<(), SimError> {
         loop {
             self.run_front(context);
+            self.bind_waiting_writes(context);
             if self.kicks.is_empty() {
                 return Ok(());
             }
@@ -324,6 +330,13 @@ impl Device {
         Ok(())
     }
 
+    /// For how long the array of an executor is still at work: not for transfers, nor for what waits for the channel.
+    pub(super) fn array_busy_for(&self, executor: u32, now: Ns) -> Ns {
+        let state = &self.executors[executor as usize];
+        let started = state.event_at != Ns::MAX && state.phase != Phase::Idle && state.array_from <= now;
+        if started { state.event_at.saturating_sub(now) } else { Ns::ZERO }
+    }
+
     /// Ends an operation of the executor and looks for the next one once all events of this instant are in.
     pub(super) fn end_operation<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
         let state = &mut self.executors[executor as usize];
@@ -404,6 +417,9 @@ impl Device {
             progress.channel_wait = progress.channel_wait.max(self.executors[executor as usize].channel_wait);
         }
         self.load.remove(transaction.plane);
+        if self.buffers && transaction.kind.direction() == Direction::Write {
+            self.release_replaced(context, &transaction);
+        }
         match transaction.kind {
             Kind::Read | Kind::Write => self.close_transaction(index),
             Kind::ReadForWrite | Kind::ReadForWriteBack => self.go_on_as_write(context, index),

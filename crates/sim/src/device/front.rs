@@ -10,6 +10,7 @@
 //! Nothing here acts by itself: everything joins queues, and [`Device::run_front`] starts what can start at this instant.
 
 use super::transaction::{Kind, List, NIL, Transaction};
+use super::unbound::UNBOUND;
 use super::{Context, Device};
 use crate::cache::Run;
 use crate::event::Event;
@@ -363,6 +364,8 @@ impl Device {
     pub(super) fn admit<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         if self.front.active {
             self.enter_list(index);
+        } else if self.transactions[index].plane == UNBOUND {
+            self.wait_for_plane(index, false);
         } else {
             self.send_to_flash(context, index);
         }

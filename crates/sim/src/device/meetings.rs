@@ -172,6 +172,7 @@ impl Device {
     /// Whether a host request waits for an executor: in the I/O queue, or inside the device.
     pub(super) fn is_wanted(&self, executor: u32) -> bool {
         self.wanted[executor as usize]
+            || !self.unbound.is_empty()
             || self.front.coming.get(executor as usize).is_some_and(|&coming| coming > 0)
             || self.executors[executor as usize].waiting.iter().any(|list| self.has_host(list))
     }

@@ -19,6 +19,7 @@
 //! | `write_back.rs` | host writes on their way into the write buffer, and its pages on their way to flash |
 //! | `load.rs` | how much each unit has to do |
 //! | `transaction.rs` | storage of transactions |
+//! | `unbound.rs` | writes that wait for a plane |
 //! | `variation.rs` | how long an array operation takes |
 
 mod background;
@@ -32,8 +33,11 @@ mod persistence;
 mod power;
 mod read_ahead;
 mod transaction;
+mod unbound;
 mod variation;
 mod write_back;
+
+pub(crate) use background::HostState;
 
 use crate::alloc::{self, Allocation, PlaneView};
 use crate::cache::WriteBuffer;
@@ -43,6 +47,7 @@ use crate::flash_sched;
 use crate::ftl::{Condition, Mapping, NONE, PlanePolicies, Planes, Space, Spread, condition};
 use crate::gc::buffer::ValidPageBuffer;
 use crate::gc::replicas::Replicas;
+use crate::gc::write_back::WriteBackPolicy;
 use crate::gc::{self, Collector, PlaneState, victims};
 use crate::host::Slot;
 use crate::observers::Observer;
@@ -54,7 +59,7 @@ use planewise_model::location::{Chunks, PageRange};
 use planewise_model::profile::{AdvancedCommands, Arbitration, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use read_ahead::ReadAhead;
-use transaction::{Kind, Transaction, Transactions};
+use transaction::{Kind, List, Transaction, Transactions};
 use variation::Variation;
 
 /// What every step of the device needs from outside.
@@ -92,12 +97,16 @@ pub(crate) struct Device {
     striped: bool,
     /// Reads are served by any idle plane: a bound, not a device.
     redirects_reads: bool,
+    /// A write gets its plane when one can take it; those that wait for one.
+    binds_late: bool,
+    unbound: List,
     stripe: Vec<u32>,
     /// How pages are dealt out to the positions of the stripe, where they are striped.
     chunks: Chunks,
     collector: Box<dyn Collector>,
     buffer: ValidPageBuffer,
     buffer_read: Ns,
+    write_backs: WriteBackPolicy,
     replicas: Replicas,
     keeps_replicas: bool,
     /// What the scheme is, asked once: these questions are on the path of every request.
@@ -205,10 +214,13 @@ impl Device {
             static_allocation,
             striped: static_allocation && gangs.is_none(),
             redirects_reads: allocation.redirects_reads(),
+            binds_late: !static_allocation && !profile.has_controller(),
+            unbound: List::EMPTY,
             allocation,
             relocates: buffer_pages > 0 || replica_pages > 0,
             buffer: ValidPageBuffer::new(buffer_pages),
             buffer_read: Ns(profile.collection.buffer_read_ns),
+            write_backs: WriteBackPolicy::new(&profile.collection, executors),
             replicas: Replicas::new(replica_pages),
             keeps_replicas: replica_pages > 0,
             buffers: collector.buffers(),
@@ -302,7 +314,9 @@ impl Device {
             });
             return if known { free } else { self.some_plane_is_free() };
         }
-        every.all(|lpn| self.place(lpn).is_none_or(|(_, plane)| !self.load.plane_is_busy(plane)))
+        every.all(|lpn| {
+            self.has_copy(lpn) || self.place(lpn).is_none_or(|(_, plane)| !self.load.plane_is_busy(plane))
+        })
     }
 
     /// Pages that the buffer absorbs need no unit.
@@ -507,7 +521,7 @@ impl Device {
             let plane = self.read_plane(lpn, ppn, plane);
             return self.transaction(now, slot, lpn, read, plane, missing);
         }
-        let plane = self.allocate(lpn);
+        let plane = self.bind(lpn);
         self.transaction(now, slot, lpn, write, plane, self.sectors_per_page)
     }
 
@@ -548,6 +562,17 @@ impl Device {
     /// The plane for a write of `lpn`.
     #[inline]
     fn allocate(&mut self, lpn: Lpn) -> u32 {
+        let plane = self.ask_for_plane(|allocation, view| allocation.plane(lpn, view));
+        if self.static_allocation || self.has_room(plane) {
+            return plane;
+        }
+        // Every plane is as full as it may be: an overwrite that stays on its plane makes room for itself.
+        let ppn = self.mapping.physical(lpn);
+        if ppn >= self.flash_pages() { plane } else { self.planes.plane_of(Ppn(ppn)) }
+    }
+
+    #[inline]
+    fn ask_for_plane<T>(&mut self, ask: impl FnOnce(&mut dyn Allocation, &PlaneView<'_>) -> T) -> T {
         let most = self.planes.most_valid();
         let (planes, load) = (&self.planes, &self.load);
         let has_room = |plane: u32| planes.valid_total(plane) + load.of_plane(plane) < most;
@@ -557,13 +582,13 @@ impl Device {
             yielding: self.load.yielding(),
             has_room: &has_room,
         };
-        let plane = self.allocation.plane(lpn, &view);
-        if self.static_allocation || has_room(plane) {
-            return plane;
-        }
-        // Every plane is as full as it may be: an overwrite that stays on its plane makes room for itself.
-        let ppn = self.mapping.physical(lpn);
-        if ppn >= self.flash_pages() { plane } else { self.planes.plane_of(Ppn(ppn)) }
+        ask(self.allocation.as_mut(), &view)
+    }
+
+    /// Whether a plane can take another page beside those that are on their way to it, now or after collection.
+    #[inline]
+    fn has_room(&self, plane: u32) -> bool {
+        self.planes.valid_total(plane) + self.load.of_plane(plane) < self.planes.most_valid()
     }
 
     /// Puts a transaction in line at the executor of its plane.

@@ -10,6 +10,7 @@
 //! buffer is dropped; what is on its way to flash from there arrives first.
 
 use super::{Context, Device};
+use crate::ftl::NONE;
 use crate::host::Slot;
 use crate::observers::Observer;
 use planewise_model::{Lpn, Operation, Ppn};
@@ -79,6 +80,8 @@ impl Device {
         let old = self.mapping.unmap(lpn);
         if old < self.flash_pages() {
             self.planes.invalidate(Ppn(old));
+        } else if old != NONE {
+            self.buffer.replace(old - self.flash_pages());
         }
         if self.keeps_replicas {
             self.replicas.no_longer_wanted(lpn);
@@ -88,6 +91,9 @@ impl Device {
             }
         }
         context.observer.page_discarded(context.now, slot, lpn);
+        if old >= self.flash_pages() && old != NONE && self.buffer.release(old - self.flash_pages()) {
+            context.observer.page_replaced(context.now, lpn, Ppn(old));
+        }
     }
 
     /// All pages of a discard are forgotten.

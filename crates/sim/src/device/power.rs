@@ -17,7 +17,7 @@ impl Device {
     /// N · T(DRAM read) + ⌊N / chips⌋ · (T(transfer) + T(program)).
     pub(crate) fn flush_time(&self, pages: u32) -> Flush {
         let chips = self.geometry.chips();
-        let program = self.timing.program_ns.of_page(0) + self.page_transfer;
+        let program = self.timing.program_ns.mean() + self.page_transfer;
         let read = self.buffer_read.0 * u64::from(pages);
         let rounds = |rounds: u32| Ns(read + u64::from(rounds) * program.0);
         Flush { formula: rounds(pages / chips), at_least: rounds(pages.div_ceil(chips)) }
@@ -32,14 +32,14 @@ impl Device {
         collected.chain(written.map(|(slot, lpn)| (self.page_of_write_slot(slot), lpn))).collect()
     }
 
-    /// How long the flush takes with channels that carry one page at a time: each chip programs its share one after the
-    /// other, chips of a channel get their pages in turn.
-    pub(crate) fn simulated_flush(&self, pages: u32) -> Ns {
-        let chips = self.geometry.chips();
+    /// How long the flush takes from a cut at `now` with channels that carry one page at a time: each chip first ends what its arrays are at
+    /// work on (that is torn for the host, but a block under erase takes no page), then programs its share one after the other; chips of a
+    /// channel get their pages in turn. A program takes the mean over the page types.
+    pub(crate) fn simulated_flush(&self, now: Ns, pages: u32) -> Ns {
         let per_channel = self.geometry.chips_per_channel;
-        let program = self.timing.program_ns.of_page(0);
+        let program = self.timing.program_ns.mean();
         let mut channel_free = vec![Ns::ZERO; self.geometry.channels as usize];
-        let mut chip_free = vec![Ns::ZERO; chips as usize];
+        let mut chip_free = self.chips_busy_for(now);
         let mut end = Ns::ZERO;
         for page in 0..pages {
             // Round robin over channels first, as write-backs go.
@@ -53,5 +53,17 @@ impl Device {
             end = end.max(sent + program);
         }
         end
+    }
+
+    /// By chip: for how long its arrays are still at work.
+    fn chips_busy_for(&self, now: Ns) -> Vec<Ns> {
+        let chips = self.geometry.chips();
+        let executors_per_chip = self.executor_count / chips;
+        let mut busy = vec![Ns::ZERO; chips as usize];
+        for executor in 0..self.executor_count {
+            let chip = &mut busy[(executor / executors_per_chip) as usize];
+            *chip = (*chip).max(self.array_busy_for(executor, now));
+        }
+        busy
     }
 }

@@ -7,7 +7,7 @@
 //!   mapped to a page number behind the last page of the flash, so that one lookup finds it wherever it is. The type, the
 //!   segment it belongs to, is the list that its slot is linked into.
 
-use planewise_model::Lpn;
+use planewise_model::{Lpn, Ns};
 
 const NIL: u32 = u32::MAX;
 
@@ -19,22 +19,41 @@ enum State {
     Valid,
     /// The same page while it is programmed to flash: reads are served, writes go to flash.
     Writing,
+    /// A page that the host is writing to flash: kept until that program is through, as nothing else has it, and then forgotten.
+    Replaced,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Slot {
     lpn: Lpn,
-    /// The next of its segment, or of the line.
+    /// The list that it is in, and its neighbours there.
+    list: u32,
+    previous: u32,
     next: u32,
+    /// Since when it is in line.
+    since: Ns,
     state: State,
 }
 
-/// A stream into the buffer: what is left of its reservation, and the pages it brought so far.
+/// First and last slot of a segment, or of the line.
+#[derive(Clone, Copy, Debug)]
+struct Ends {
+    head: u32,
+    tail: u32,
+}
+
+impl Ends {
+    const NONE: Ends = Ends { head: NIL, tail: NIL };
+}
+
+/// The line of complete segments; the lists behind it are those of streams.
+const LINE: u32 = 0;
+
+/// A stream into the buffer: what is left of its reservation, and the list of the pages that it brought so far.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stream {
     reserved: u32,
-    head: u32,
-    tail: u32,
+    list: u32,
 }
 
 impl Stream {
@@ -49,28 +68,35 @@ pub(crate) struct ValidPageBuffer {
     free: Vec<u32>,
     /// Slots promised to streams and not filled yet.
     reserved: u32,
-    /// The line of complete segments, linked through the slots.
-    head: u32,
-    tail: u32,
+    lists: Vec<Ends>,
+    free_lists: Vec<u32>,
 }
 
 impl ValidPageBuffer {
     pub(crate) fn new(pages: u32) -> ValidPageBuffer {
-        let empty = Slot { lpn: Lpn(0), next: NIL, state: State::Free };
+        let empty =
+            Slot { lpn: Lpn(0), list: LINE, previous: NIL, next: NIL, since: Ns::ZERO, state: State::Free };
         ValidPageBuffer {
             slots: vec![empty; pages as usize],
             free: (0..pages).rev().collect(),
             reserved: 0,
-            head: NIL,
-            tail: NIL,
+            lists: vec![Ends::NONE],
+            free_lists: Vec::new(),
         }
     }
 
     /// Opens a stream for up to `pages` pages; none when no slot is left.
     pub(crate) fn open(&mut self, pages: u32) -> Option<Stream> {
         let reserved = pages.min(self.free.len() as u32 - self.reserved);
+        if reserved == 0 {
+            return None;
+        }
         self.reserved += reserved;
-        (reserved > 0).then_some(Stream { reserved, head: NIL, tail: NIL })
+        let list = self.free_lists.pop().unwrap_or_else(|| {
+            self.lists.push(Ends::NONE);
+            self.lists.len() as u32 - 1
+        });
+        Some(Stream { reserved, list })
     }
 
     /// Puts a page in the buffer; returns its slot.
@@ -81,44 +107,70 @@ impl ValidPageBuffer {
         stream.reserved -= 1;
         self.reserved -= 1;
         let slot = self.free.pop().expect("a slot was reserved");
-        self.slots[slot as usize] = Slot { lpn, next: NIL, state: State::Valid };
-        if stream.head == NIL {
-            stream.head = slot;
+        let ends = &mut self.lists[stream.list as usize];
+        let previous = ends.tail;
+        self.slots[slot as usize] =
+            Slot { lpn, list: stream.list, previous, next: NIL, since: Ns::ZERO, state: State::Valid };
+        ends.tail = slot;
+        if previous == NIL {
+            ends.head = slot;
         } else {
-            self.slots[stream.tail as usize].next = slot;
+            self.slots[previous as usize].next = slot;
         }
-        stream.tail = slot;
         slot
     }
 
     /// Ends a stream: gives back what it reserved and did not use, and puts its segment in line.
-    pub(crate) fn close(&mut self, stream: &Stream) {
+    pub(crate) fn close(&mut self, now: Ns, stream: &Stream) {
         self.reserved -= stream.reserved;
-        if stream.head == NIL {
+        let segment = std::mem::replace(&mut self.lists[stream.list as usize], Ends::NONE);
+        self.free_lists.push(stream.list);
+        if segment.head == NIL {
             return;
         }
-        if self.head == NIL {
-            self.head = stream.head;
+        let mut slot = segment.head;
+        while slot != NIL {
+            (self.slots[slot as usize].list, self.slots[slot as usize].since) = (LINE, now);
+            slot = self.slots[slot as usize].next;
+        }
+        let line = &mut self.lists[LINE as usize];
+        let last = std::mem::replace(&mut line.tail, segment.tail);
+        if last == NIL {
+            line.head = segment.head;
         } else {
-            self.slots[self.tail as usize].next = stream.head;
+            self.slots[last as usize].next = segment.head;
+            self.slots[segment.head as usize].previous = last;
         }
-        self.tail = stream.tail;
     }
 
-    /// The slot that is next in line to be written back, and its page.
+    /// The slot that is first in line to be written back.
     #[inline]
-    pub(crate) fn next(&self) -> Option<(u32, Lpn)> {
-        (self.head != NIL).then(|| (self.head, self.slots[self.head as usize].lpn))
+    pub(crate) fn first(&self) -> Option<u32> {
+        let head = self.lists[LINE as usize].head;
+        (head != NIL).then_some(head)
     }
 
-    /// Takes the next in line: its page is being programmed from now on.
-    pub(crate) fn begin_write_back(&mut self) {
-        let slot = self.head as usize;
-        self.slots[slot].state = State::Writing;
-        self.head = self.slots[slot].next;
-        if self.head == NIL {
-            self.tail = NIL;
-        }
+    /// The slot behind one in line.
+    pub(crate) fn after(&self, slot: u32) -> Option<u32> {
+        let next = self.slots[slot as usize].next;
+        (next != NIL).then_some(next)
+    }
+
+    /// Since when a slot is in line.
+    pub(crate) fn since(&self, slot: u32) -> Ns {
+        self.slots[slot as usize].since
+    }
+
+    /// The page in a slot.
+    pub(crate) fn page(&self, slot: u32) -> Lpn {
+        self.slots[slot as usize].lpn
+    }
+
+    /// Takes a slot out of the line: its page is being programmed from now on.
+    pub(crate) fn begin_write_back(&mut self, slot: u32) {
+        debug_assert_eq!(self.slots[slot as usize].state, State::Valid);
+        self.unlink(slot);
+        self.slots[slot as usize].state = State::Writing;
     }
 
     /// Frees a slot whose page is in flash.
@@ -128,6 +180,37 @@ impl ValidPageBuffer {
         self.free.push(slot);
     }
 
+    /// The host is writing the page in a slot to flash: nobody writes it back any more. One that is being written back frees itself
+    /// when that is through.
+    pub(crate) fn replace(&mut self, slot: u32) {
+        if self.slots[slot as usize].state == State::Valid {
+            self.unlink(slot);
+            self.slots[slot as usize].state = State::Replaced;
+        }
+    }
+
+    /// The program that replaces the page in a slot is through; whether the slot is free now.
+    pub(crate) fn release(&mut self, slot: u32) -> bool {
+        let replaced = self.slots[slot as usize].state == State::Replaced;
+        if replaced {
+            self.slots[slot as usize].state = State::Free;
+            self.free.push(slot);
+        }
+        replaced
+    }
+
+    fn unlink(&mut self, slot: u32) {
+        let Slot { list, previous, next, .. } = self.slots[slot as usize];
+        match previous {
+            NIL => self.lists[list as usize].head = next,
+            previous => self.slots[previous as usize].next = next,
+        }
+        match next {
+            NIL => self.lists[list as usize].tail = previous,
+            next => self.slots[next as usize].previous = previous,
+        }
+    }
+
     /// Whether a host write of the page in this slot is absorbed.
     #[inline]
     pub(crate) fn absorbs(&self, slot: u32) -> bool {
@@ -135,8 +218,7 @@ impl ValidPageBuffer {
     }
 
     /// Pages held.
-    #[cfg(test)]
-    fn held(&self) -> u32 {
+    pub(crate) fn held(&self) -> u32 {
         (self.slots.len() - self.free.len()) as u32
     }
 
@@ -169,21 +251,43 @@ mod tests {
             let stream = if stream == 0 { &mut first } else { &mut second };
             buffer.fill(stream, Lpn(lpn));
         }
-        assert_eq!(buffer.next(), None, "no segment is complete");
-        buffer.close(&second);
-        buffer.close(&first);
+        assert_eq!(buffer.first(), None, "no segment is complete");
+        buffer.close(Ns(5), &second);
+        buffer.close(Ns(6), &first);
         assert_eq!(buffer.reserved, 0, "what was not used is given back");
         let mut left = Vec::new();
-        while let Some((slot, lpn)) = buffer.next() {
+        while let Some(slot) = buffer.first() {
             assert!(buffer.absorbs(slot));
-            buffer.begin_write_back();
+            buffer.begin_write_back(slot);
             assert!(!buffer.absorbs(slot));
             buffer.end_write_back(slot);
-            left.push(lpn.0);
+            left.push(buffer.page(slot).0);
         }
         assert_eq!(left, [20, 21, 10, 11]);
         assert_eq!(buffer.held(), 0);
         assert_eq!(buffer.open(9).unwrap().reserved, 8);
+    }
+
+    #[test]
+    fn a_page_that_the_host_writes_to_flash_leaves_its_segment_or_the_line_and_frees_its_slot_once() {
+        let mut buffer = ValidPageBuffer::new(4);
+        let mut stream = buffer.open(4).unwrap();
+        let slots = [10, 11, 12, 13].map(|lpn| buffer.fill(&mut stream, Lpn(lpn)));
+        buffer.replace(slots[3]);
+        buffer.close(Ns(5), &stream);
+        buffer.replace(slots[1]);
+        assert_eq!(buffer.held(), 4, "kept until the new page is in flash");
+        assert!(buffer.open(1).is_none());
+        let line: Vec<u32> = std::iter::successors(buffer.first(), |&slot| buffer.after(slot)).collect();
+        assert_eq!(line, [slots[0], slots[2]], "it is not written back");
+        assert!(buffer.release(slots[3]) && buffer.release(slots[1]) && !buffer.release(slots[1]));
+        assert_eq!(buffer.held(), 2);
+        // One that is on its way back to flash frees itself.
+        buffer.begin_write_back(slots[2]);
+        buffer.replace(slots[2]);
+        assert!(!buffer.release(slots[2]));
+        buffer.end_write_back(slots[2]);
+        assert_eq!((buffer.first(), buffer.after(slots[0]), buffer.held()), (Some(slots[0]), None, 1));
     }
 
     #[test]

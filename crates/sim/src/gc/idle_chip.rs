@@ -6,7 +6,8 @@
 //! * a stream reserves slots for all its pages in advance, as far as there are any; streams that come later get what is
 //!   left, and what does not fit moves the traditional way (rule 2, figure 9): `buffer.rs`;
 //! * reads of a buffered page are served by the buffer, writes are absorbed by it (4.1.2): `device/buffered.rs`;
-//! * segments return first in, first out, to idle chips round robin, only while no host request waits (4.2): the same.
+//! * segments return first in, first out, to idle chips round robin (4.2): `device/background.rs`, when and how many: `write_back.rs`;
+//! * once the buffer is full, the rest of a collection goes the traditional way (algorithm 1): it does not ask again.
 //!
 //! A collection nobody waits for has nobody to yield to: under rule 1 it moves its pages the traditional way, until somebody
 //! comes. The paper decides once, at the start; asking again before every move lets late requests in as well. Its algorithm 1

@@ -20,6 +20,7 @@ mod preemptive;
 pub(crate) mod replicas;
 mod traditional;
 pub mod victims;
+pub(crate) mod write_back;
 mod yielding;
 
 use crate::error::SimError;
@@ -88,6 +89,11 @@ pub trait Collector: Send {
     /// Whether a collection sends the rest of its valid pages through the valid page buffer, as far as there is room: asked
     /// before each move until it says so. `conflict` tells whether a host request waits for the chip.
     fn opens_stream(&self, _conflict: bool) -> bool {
+        false
+    }
+
+    /// Whether a collection that found no slot left asks for one again before each further move, or moves the rest the traditional way.
+    fn asks_again(&self) -> bool {
         false
     }
 

@@ -1,6 +1,6 @@
 //! Replicas for dynamic page replication (`dpr.rs`): which pages are likely to be read next, and where their copies are.
 //!
-//! The table is direct-mapped: a page has one place, and who comes later takes it. That bounds memory and forgets what
+//! The table is set-associative: a page has eight places, and of those the one used longest ago goes for it. That bounds memory and forgets what
 //! nobody came for.
 
 use planewise_model::location::PageRange;
@@ -14,9 +14,21 @@ const AHEAD: u32 = 16;
 /// Pages that may wait for an idle chip to take their replica: the controller holds their data meanwhile.
 const WAITING_MAX: usize = 64;
 
+/// Places of the table that a page may have.
+const WAYS: usize = 8;
+
+/// A replica in the table.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    lpn: Lpn,
+    at: Ppn,
+    /// Rises with every use.
+    used: u64,
+}
+
 pub(crate) struct Replicas {
-    /// Logical page and place of its replica.
-    table: Vec<Option<(Lpn, Ppn)>>,
+    table: Vec<Option<Entry>>,
+    uses: u64,
     /// The page behind the last read of each stream and when that was, the one read longest ago first.
     streams: VecDeque<(u32, Ns)>,
     waiting: VecDeque<Lpn>,
@@ -27,15 +39,26 @@ impl Replicas {
     pub(crate) fn new(pages: u32) -> Replicas {
         Replicas {
             table: vec![None; pages as usize],
+            uses: 0,
             streams: VecDeque::with_capacity(STREAMS),
             waiting: VecDeque::with_capacity(WAITING_MAX),
         }
     }
 
-    /// Place of a page in the table: neighbours stay apart, as they are read together.
+    /// The places that a page may have in the table: neighbours stay apart, as they are read together.
     #[inline]
-    fn place(&self, lpn: Lpn) -> usize {
-        lpn.0 as usize % self.table.len()
+    fn places(&self, lpn: Lpn) -> std::ops::Range<usize> {
+        let sets = (self.table.len() / WAYS).max(1);
+        let first = lpn.0 as usize % sets * WAYS;
+        // The last set has what does not fill one of its own.
+        let end = if first / WAYS + 1 == sets { self.table.len() } else { first + WAYS };
+        first..end
+    }
+
+    /// Where in the table the replica of a page is.
+    #[inline]
+    fn position(&self, lpn: Lpn) -> Option<usize> {
+        self.places(lpn).find(|&place| self.table[place].is_some_and(|entry| entry.lpn == lpn))
     }
 
     /// Notes that the host reads pages: they go on a stream that ends before them, or begin one in place of the stalest.
@@ -65,6 +88,12 @@ impl Replicas {
         }
     }
 
+    /// Whether the data of a page are in the controller, on their way to its replica.
+    #[inline]
+    pub(crate) fn holds(&self, lpn: Lpn) -> bool {
+        self.waiting.contains(&lpn)
+    }
+
     /// The page next in line.
     #[inline]
     pub(crate) fn next_wanted(&self) -> Option<Lpn> {
@@ -84,33 +113,45 @@ impl Replicas {
     /// The replica of a page.
     #[inline]
     pub(crate) fn find(&self, lpn: Lpn) -> Option<Ppn> {
-        if self.table.is_empty() {
-            return None;
-        }
-        match self.table[self.place(lpn)] {
-            Some((owner, ppn)) if owner == lpn => Some(ppn),
-            _ => None,
+        self.position(lpn).and_then(|place| self.table[place]).map(|entry| entry.at)
+    }
+
+    /// Notes that the replica of a page was read.
+    pub(crate) fn note_use(&mut self, lpn: Lpn) {
+        self.uses += 1;
+        let uses = self.uses;
+        if let Some(place) = self.position(lpn)
+            && let Some(entry) = &mut self.table[place]
+        {
+            entry.used = uses;
         }
     }
 
     /// Enters a replica; returns the one that had to go for it.
+    ///
+    /// # Panics
+    /// When there is no room for any.
     pub(crate) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Option<(Lpn, Ppn)> {
-        let place = self.place(lpn);
-        self.table[place].replace((lpn, ppn))
+        self.uses += 1;
+        let oldest = || {
+            let used = |&place: &usize| self.table[place].map_or(0, |entry| entry.used);
+            self.places(lpn).min_by_key(used).expect("there is room for replicas")
+        };
+        let place = self.position(lpn).unwrap_or_else(oldest);
+        let entry = Entry { lpn, at: ppn, used: self.uses };
+        self.table[place].replace(entry).map(|gone| (gone.lpn, gone.at))
     }
 
     /// Forgets the replica of a page and tells where it was.
     #[inline]
     pub(crate) fn remove(&mut self, lpn: Lpn) -> Option<Ppn> {
-        let ppn = self.find(lpn)?;
-        let place = self.place(lpn);
-        self.table[place] = None;
-        Some(ppn)
+        let place = self.position(lpn)?;
+        self.table[place].take().map(|entry| entry.at)
     }
 
     /// All replicas.
     pub(crate) fn all(&self) -> impl Iterator<Item = (Lpn, Ppn)> {
-        self.table.iter().flatten().copied()
+        self.table.iter().flatten().map(|entry| (entry.lpn, entry.at))
     }
 }
 
@@ -147,11 +188,27 @@ mod tests {
         assert_eq!(replicas.next_wanted(), None);
         assert_eq!(replicas.insert(Lpn(5), Ppn(70)), None);
         assert_eq!(replicas.find(Lpn(5)), Some(Ppn(70)));
-        assert_eq!(replicas.insert(Lpn(9), Ppn(71)), Some((Lpn(5), Ppn(70))));
-        assert_eq!((replicas.find(Lpn(5)), replicas.all().count()), (None, 1));
-        assert_eq!(replicas.remove(Lpn(9)), Some(Ppn(71)));
-        assert_eq!(replicas.remove(Lpn(9)), None);
-        assert_eq!(replicas.all().count(), 0);
+        // Four places for all: the one used longest ago goes.
+        assert_eq!([9, 13, 17].map(|lpn| replicas.insert(Lpn(lpn), Ppn(lpn))), [None; 3]);
+        replicas.note_use(Lpn(5));
+        assert_eq!(replicas.insert(Lpn(21), Ppn(71)), Some((Lpn(9), Ppn(9))));
+        assert_eq!((replicas.find(Lpn(9)), replicas.all().count()), (None, 4));
+        assert_eq!(replicas.insert(Lpn(21), Ppn(72)), Some((Lpn(21), Ppn(71))), "a page has one replica");
+        assert_eq!(replicas.remove(Lpn(21)), Some(Ppn(72)));
+        assert_eq!(replicas.remove(Lpn(21)), None);
+        assert_eq!(replicas.all().count(), 3);
+    }
+
+    #[test]
+    fn every_page_has_a_place_in_a_table_of_any_size() {
+        for pages in [1, 7, 8, 9, 63, 64, 100] {
+            let mut replicas = Replicas::new(pages);
+            for lpn in 0..1_000 {
+                replicas.insert(Lpn(lpn), Ppn(lpn));
+                assert_eq!(replicas.find(Lpn(lpn)), Some(Ppn(lpn)));
+            }
+            assert_eq!(replicas.all().count(), pages as usize, "nothing of it is idle");
+        }
     }
 
     #[test]

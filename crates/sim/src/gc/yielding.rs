@@ -56,6 +56,10 @@ impl Collector for Yielding {
         true
     }
 
+    fn asks_again(&self) -> bool {
+        true
+    }
+
     fn suspends(&self) -> bool {
         true
     }

@@ -68,6 +68,20 @@ impl Fifo {
             taken: 0,
         }
     }
+
+    /// Takes the first that may go, past those before it that may not.
+    pub(super) fn take_any(&mut self, may_go: impl Fn(Slot) -> bool) -> Option<Slot> {
+        let mut next = self.waiting.first();
+        while let Some(slot) = next {
+            if may_go(slot) {
+                self.waiting.remove(&mut self.links, slot);
+                self.taken += 1;
+                return Some(slot);
+            }
+            next = self.links.next(slot);
+        }
+        None
+    }
 }
 
 impl Lane for Fifo {

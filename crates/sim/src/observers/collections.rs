@@ -46,9 +46,12 @@ struct Sums {
     occupancy: u128,
     occupancy_max: u32,
     replicas: ReplicaMetrics,
-    /// Time in which a collection ran and a request waited, and the idle chips during it, summed.
+    /// Time in which a collection ran and a request was pending, and the idle chips during it, summed.
     contended: u128,
     idle_chips: u128,
+    /// Collections that began while a request was pending, and the idle chips then, summed.
+    begun_contended: u64,
+    idle_at_start: u64,
 }
 
 /// Gathers everything about garbage collection.
@@ -61,10 +64,11 @@ pub(crate) struct CollectionMetrics {
     executors_per_chip: u32,
     busy_executors: Vec<u32>,
     busy_chips: u32,
-    /// Requests in the I/O queue, and those of them that wait.
+    /// Requests in the I/O queue, waiting or outstanding.
     pending: u32,
-    waiting: u32,
     collecting: u32,
+    /// Collections that began at the last instant while requests were pending: idle chips are counted once everything that starts then has.
+    begun: u32,
     /// Until when the integrals are summed.
     summed: Ns,
     met: Vec<Met>,
@@ -96,8 +100,8 @@ impl CollectionMetrics {
             busy_executors: Vec::new(),
             busy_chips: 0,
             pending: 0,
-            waiting: 0,
             collecting: 0,
+            begun: 0,
             summed: Ns::ZERO,
             met: Vec::new(),
             cached: Vec::new(),
@@ -120,10 +124,15 @@ impl CollectionMetrics {
     /// Sums the integrals up to now: before anything that they depend on changes.
     #[inline]
     fn pass_time(&mut self, now: Ns) {
+        if self.begun > 0 && now > self.summed {
+            self.sums.begun_contended += u64::from(self.begun);
+            self.sums.idle_at_start += u64::from(self.begun) * u64::from(self.chips - self.busy_chips);
+            self.begun = 0;
+        }
         if self.collecting > 0 || self.held > 0 {
             let passed = u128::from((now - self.summed).0);
             self.sums.occupancy += passed * u128::from(self.held);
-            if self.collecting > 0 && self.waiting > 0 {
+            if self.collecting > 0 && self.pending > 0 {
                 self.sums.contended += passed;
                 self.sums.idle_chips += passed * u128::from(self.chips - self.busy_chips);
             }
@@ -182,6 +191,8 @@ impl CollectionMetrics {
             } else {
                 sums.idle_chips as f64 / (sums.contended as f64 * f64::from(self.chips))
             },
+            idle_chip_share_at_start: mean(u128::from(sums.idle_at_start), sums.begun_contended)
+                / f64::from(self.chips.max(1)),
             host_pages_per_collection: per(host_pages, sums.collections),
             moved_per_collection: per(pages_moved, sums.collections),
             pages_moved,
@@ -243,7 +254,6 @@ impl Observer for CollectionMetrics {
     #[inline]
     fn enter(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         self.arrives(now, request.sequence);
-        self.waiting += 1;
         if self.met.len() <= slot.index() {
             self.met.resize(slot.index() + 1, Met::default());
         }
@@ -254,21 +264,14 @@ impl Observer for CollectionMetrics {
         self.arrives(now, sequence);
     }
 
-    fn join(&mut self, now: Ns, into: Slot, other: Slot) {
-        self.pass_time(now);
-        self.waiting -= 1;
+    fn join(&mut self, _now: Ns, into: Slot, other: Slot) {
         let Met(other) = self.met[other.index()];
         self.met[into.index()].0.iter_mut().zip(other).for_each(|(met, other)| *met |= other);
     }
 
     #[inline]
-    fn issue(&mut self, now: Ns, _slot: Slot, _request: &QueuedRequest) {
-        self.pass_time(now);
-        self.waiting -= 1;
-    }
-
-    #[inline]
     fn complete(&mut self, slot: Slot, completion: &Completion) {
+        self.pass_time(completion.completed);
         self.pending -= 1;
         if completion.sequence < self.warm_up {
             return;
@@ -332,6 +335,11 @@ impl Observer for CollectionMetrics {
 
     fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {
         self.sums.writes_absorbed += 1;
+    }
+
+    fn page_replaced(&mut self, now: Ns, _lpn: Lpn, _at: Ppn) {
+        self.pass_time(now);
+        self.held -= 1;
     }
 
     fn write_back_end(&mut self, now: Ns, _lpn: Lpn, from: Ppn, _to: Ppn, _current: bool) {
@@ -410,6 +418,7 @@ impl Observer for CollectionMetrics {
         self.pass_time(now);
         self.collecting += 1;
         self.began_idle[executor as usize] = self.pending == 0;
+        self.begun += u32::from(self.pending > 0);
     }
 
     fn collection_end(&mut self, now: Ns, executor: u32, what: &Collected) {

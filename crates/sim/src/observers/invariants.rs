@@ -48,6 +48,10 @@ pub struct Invariants {
     /// By executor: end of the last transfer to or from its registers.
     transferred: Vec<Ns>,
     operating: Vec<bool>,
+    /// By executor: pages whose program has not ended; whether it is suspended.
+    programming: Vec<Vec<Ppn>>,
+    suspended: Vec<bool>,
+    planes_per_executor: u32,
     pending: u128,
     /// The run ended in a power cut: what was under way never completes.
     power_lost: bool,
@@ -196,7 +200,26 @@ impl Invariants {
         }
     }
 
+    /// The executor that a page of the flash is on; none for slots of buffers, and for pages that are nowhere.
+    fn executor_of(&self, ppn: Ppn) -> Option<usize> {
+        let geometry = self.geometry.expect("the run was started");
+        (ppn.0 < geometry.pages())
+            .then(|| (ppn.0 / geometry.pages_per_plane() / self.planes_per_executor) as usize)
+    }
+
+    /// What was programmed in part holds neither the old data nor the new.
+    fn check_programmed(&mut self, now: Ns, lpn: Lpn, ppn: Ppn) {
+        let Some(executor) = self.executor_of(ppn) else { return };
+        if self.suspended[executor] {
+            let through = !self.programming[executor].contains(&ppn);
+            self.check("a page is read only once its program is through", through, || {
+                format!("page {} read at {} at {now}, whose program is suspended", lpn.0, ppn.0)
+            });
+        }
+    }
+
     fn check_read(&mut self, now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool) {
+        self.check_programmed(now, lpn, ppn);
         let Some(request) = self.slot(slot).clone() else {
             self.check("reads belong to a request", false, || format!("page {} at {now}", lpn.0));
             return;
@@ -232,6 +255,9 @@ impl Observer for Invariants {
         self.array_free = vec![Ns::ZERO; executors as usize];
         self.transferred = vec![Ns::ZERO; executors as usize];
         self.operating = vec![false; executors as usize];
+        self.programming = vec![Vec::new(); executors as usize];
+        self.suspended = vec![false; executors as usize];
+        self.planes_per_executor = geometry.planes() / executors;
     }
 
     fn enter(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
@@ -335,6 +361,9 @@ impl Observer for Invariants {
     }
 
     fn page_program(&mut self, now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn) {
+        if let Some(executor) = self.executor_of(ppn) {
+            self.programming[executor].push(ppn);
+        }
         let (block, page) = self.block_and_page(ppn);
         let expected = self.next_page.insert(block, page + 1);
         self.check(
@@ -368,6 +397,10 @@ impl Observer for Invariants {
                     held.is_some_and(|held| held.0 == lpn),
                     || format!("page {} from slot {} at {now}", lpn.0, from.0),
                 );
+                let current = self.current.get(&lpn.0) == Some(&from);
+                self.check("the buffer writes back no page that is elsewhere", current, || {
+                    format!("page {} from slot {} at {now}", lpn.0, from.0)
+                });
                 self.contents.insert(ppn.0, held.unwrap_or((lpn, INITIAL)));
                 return;
             }
@@ -451,11 +484,21 @@ impl Observer for Invariants {
     }
 
     fn page_read_ahead(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn) {
+        self.check_programmed(now, lpn, from);
         let (owner, version) = self.contents.get(&from.0).copied().unwrap_or((lpn, INITIAL));
         self.check("a physical page holds the logical page read from it", owner == lpn, || {
             format!("page {} read ahead at {} which holds page {} at {now}", lpn.0, from.0, owner.0)
         });
         self.contents.insert(to.0, (lpn, version));
+    }
+
+    fn page_replaced(&mut self, now: Ns, lpn: Lpn, at: Ppn) {
+        let held = self.contents.remove(&at.0).map(|held| held.0);
+        let elsewhere =
+            self.discarded.contains(&lpn.0) || self.current.get(&lpn.0).is_some_and(|&current| current != at);
+        self.check("the buffer forgets what is in flash", held == Some(lpn) && elsewhere, || {
+            format!("page {} in slot {} at {now}, which holds {held:?}", lpn.0, at.0)
+        });
     }
 
     fn write_back_end(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn, current: bool) {
@@ -501,15 +544,11 @@ impl Observer for Invariants {
         self.channel_free[channel as usize] = to;
     }
 
-    fn array_busy(
-        &mut self,
-        executor: u32,
-        from: Ns,
-        to: Ns,
-        what: ArrayOperation,
-        planes: u32,
-        _work: Work,
-    ) {
+    fn array_busy(&mut self, executor: u32, from: Ns, to: Ns, what: ArrayOperation, planes: u32, work: Work) {
+        // Only reads of the host come between the parts of what was suspended.
+        if work != Work::Host {
+            self.suspended[executor as usize] = false;
+        }
         let free = self.array_free[executor as usize];
         self.check("a die runs one array operation at a time", from >= free && to >= from, || {
             format!("executor {executor}: {what:?} from {from}, busy until {free}")
@@ -534,6 +573,7 @@ impl Observer for Invariants {
             format!("executor {executor} at {now}, busy until {until}, {rest} left")
         });
         self.array_free[executor as usize] = now;
+        self.suspended[executor as usize] = true;
     }
 
     fn operation_start(&mut self, now: Ns, executor: u32, _planes: u32) {
@@ -546,6 +586,9 @@ impl Observer for Invariants {
     fn operation_end(&mut self, now: Ns, executor: u32, _planes: u32) {
         let busy = std::mem::replace(&mut self.operating[executor as usize], false);
         self.check("an operation that ends has begun", busy, || format!("executor {executor} at {now}"));
+        if !self.suspended[executor as usize] {
+            self.programming[executor as usize].clear();
+        }
     }
 }
 
@@ -658,5 +701,28 @@ mod tests {
         operation.operation_start(Ns(0), 0, 1);
         operation.operation_start(Ns(0), 0, 1);
         broken(&operation, "one operation at a time");
+    }
+
+    #[test]
+    fn a_read_of_a_page_whose_program_is_suspended_is_found() {
+        let suspended = |page: u32| {
+            let mut invariants = write_then_read(Ppn(0));
+            invariants.operation_start(Ns(30), 0, 1);
+            invariants.operation_end(Ns(40), 0, 1);
+            invariants.operation_start(Ns(40), 0, 1);
+            invariants.page_program(Ns(40), Origin::Collection { from: Ppn(0) }, Lpn(0), Ppn(4));
+            invariants.array_busy(0, Ns(40), Ns(60), ArrayOperation::Program, 1, Work::Collection);
+            invariants.array_suspended(Ns(50), 0, Ns(10));
+            invariants.operation_end(Ns(50), 0, 1);
+            let read = request(2, Direction::Read);
+            invariants.enter(Ns(50), Slot(0), &read);
+            invariants.issue(Ns(50), Slot(0), &read);
+            invariants.page_read(Ns(50), Slot(0), Lpn(0), Ppn(page), false);
+            let read = Completion { entered: Ns(50), ..completion(2, Direction::Read, 50, 55) };
+            invariants.complete(Slot(0), &read);
+            invariants
+        };
+        assert!(suspended(0).report().is_ok(), "{:?}", suspended(0).report());
+        broken(&suspended(4), "once its program is through");
     }
 }

@@ -158,6 +158,8 @@ pub trait Observer {
     fn page_buffered(&mut self, _now: Ns, _lpn: Lpn, _from: Ppn, _to: Ppn) {}
     /// The valid page buffer took a page of a host write in place of the one it held.
     fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {}
+    /// The valid page buffer forgot a page: the host has written it to flash, past the buffer.
+    fn page_replaced(&mut self, _now: Ns, _lpn: Lpn, _at: Ppn) {}
     /// The write buffer took a page of a host write, into the slot with this page number: that is where the host finds it now.
     fn page_cached(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {}
     /// A discard took effect on a page: it is nowhere from now on, and reads as zeros.
@@ -245,6 +247,7 @@ forward! {
     fn page_program(now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn);
     fn page_buffered(now: Ns, lpn: Lpn, from: Ppn, to: Ppn);
     fn page_absorbed(now: Ns, slot: Slot, lpn: Lpn, at: Ppn);
+    fn page_replaced(now: Ns, lpn: Lpn, at: Ppn);
     fn page_cached(now: Ns, slot: Slot, lpn: Lpn, at: Ppn);
     fn page_discarded(now: Ns, slot: Slot, lpn: Lpn);
     fn page_read_ahead(now: Ns, lpn: Lpn, from: Ppn, to: Ppn);

@@ -327,6 +327,10 @@ impl Observer for Recovery {
         self.page_absorbed(now, slot, lpn, at);
     }
 
+    fn page_replaced(&mut self, _now: Ns, _lpn: Lpn, at: Ppn) {
+        *self.copy(at) = Copy::default();
+    }
+
     fn write_back_end(&mut self, _now: Ns, _lpn: Lpn, from: Ppn, _to: Ppn, _current: bool) {
         *self.copy(from) = Copy::default();
     }

@@ -66,6 +66,7 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             buffer_read_ns: 50,
             replica_pages: 128,
             suspend_ns: 20_000,
+            ..Collection::default()
         },
         interface: Interface {
             command_queue: "ncq:4096".into(),

@@ -2,6 +2,7 @@
 
 use super::Phase;
 use crate::device::transaction::{Kind, NIL, Transaction};
+use crate::device::unbound::UNBOUND;
 use crate::device::{Context, Device};
 use crate::error::SimError;
 use crate::ftl::NONE;
@@ -40,10 +41,13 @@ impl Device {
             } else {
                 // The rest of a page to be written in part: it is in the buffer, on its way back to flash, and needs no read.
                 let kind = self.transactions[first].kind.after_read();
-                let plane = self.allocate(lpn);
+                let plane = self.bind(lpn);
                 let write = &mut self.transactions[first];
                 (write.kind, write.plane, write.sectors) = (kind, plane, self.sectors_per_page);
-                self.enqueue(first);
+                match plane {
+                    UNBOUND => self.wait_for_plane(first, false),
+                    _ => self.enqueue(first),
+                }
             }
             self.kick(executor);
             return Ok(());
@@ -59,7 +63,9 @@ impl Device {
             let unwritten = self.mapping.physical(transaction.lpn) == NONE;
             let ppn = if unwritten { Ppn(NONE) } else { self.source_of(index).expect("it was gathered") };
             let modify = transaction.kind == Kind::ReadForWrite;
-            if !unwritten && self.mapping.readable(transaction.lpn) != ppn.0 {
+            let own = self.programmed_copy(Ppn(self.mapping.readable(transaction.lpn)));
+            if !unwritten && own != ppn {
+                self.replicas.note_use(transaction.lpn);
                 context.observer.replica_read(context.now, transaction.lpn);
             }
             if transaction.kind.is_host() {
@@ -87,11 +93,27 @@ impl Device {
         if ppn < self.flash_pages()
             && (self.redirects_reads || self.planes.plane_of(Ppn(ppn)) == transaction.plane)
         {
-            return Some(Ppn(ppn));
+            return Some(self.programmed_copy(Ppn(ppn)));
         }
         self.replicas
             .find(transaction.lpn)
             .filter(|&replica| self.planes.plane_of(replica) == transaction.plane)
+    }
+
+    /// A page, or the one that it is a copy of while its own program is suspended: half programmed it cannot be read, and the victim
+    /// that it comes from, on the same plane, is not erased before.
+    #[inline]
+    fn programmed_copy(&self, ppn: Ppn) -> Ppn {
+        if !self.suspends || ppn.0 >= self.flash_pages() {
+            return ppn;
+        }
+        let state = &self.executors[self.load.executor_of(self.planes.plane_of(ppn)) as usize];
+        match (&state.suspended, &state.collection) {
+            (Some(suspended), Some(collection)) if suspended.is_move() && collection.target == ppn => {
+                collection.source
+            }
+            _ => ppn,
+        }
     }
 
     pub(super) fn transfer_out<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {

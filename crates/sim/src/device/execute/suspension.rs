@@ -18,6 +18,14 @@ pub(in crate::device) struct Suspended {
     planes: u32,
 }
 
+impl Suspended {
+    /// Whether it is the program of a page on its way from a victim to another block of the plane.
+    #[inline]
+    pub(super) fn is_move(&self) -> bool {
+        self.phase == Phase::MoveProgram
+    }
+}
+
 impl Device {
     /// A read of the host came for an executor that is at work for itself: suspends that, if the scheme does such things.
     pub(in crate::device) fn suspend_for_read<O: Observer>(

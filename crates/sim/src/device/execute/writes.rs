@@ -2,9 +2,10 @@
 
 use super::Phase;
 use crate::device::transaction::{Kind, NIL};
+use crate::device::unbound::UNBOUND;
 use crate::device::{Context, Device};
 use crate::error::SimError;
-use crate::ftl::Stream;
+use crate::ftl::{NONE, Stream};
 use crate::observers::{Cause, Observer, Origin};
 use planewise_model::{Direction, Ns, Ppn};
 
@@ -96,9 +97,10 @@ impl Device {
             let transaction = self.transactions[index];
             let ppn = self.planes.program(transaction.plane, Stream::Host).expect("can_program found a page");
             let old = self.mapping.map(transaction.lpn, ppn);
-            // A slot of the buffer that is being written back frees itself when that is through.
             if old < self.flash_pages() {
                 self.planes.invalidate(Ppn(old));
+            } else if old != NONE {
+                self.buffer.replace(old - self.flash_pages());
             }
             self.transactions[index].old = old;
             let origin = match transaction.kind {
@@ -146,11 +148,14 @@ impl Device {
 
     /// The rest of a page to be written in part has been read.
     pub(super) fn go_on_as_write<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
-        let plane = self.allocate(self.transactions[index].lpn);
+        let plane = self.bind(self.transactions[index].lpn);
         let write = &mut self.transactions[index];
         write.kind = write.kind.after_read();
         write.plane = plane;
         write.queued = context.now;
+        if plane == UNBOUND {
+            return self.wait_for_plane(index, true);
+        }
         let executor = self.load.add(plane);
         // It keeps its place: the write goes before those that came after the request it belongs to.
         self.executors[executor as usize].waiting[Direction::Write.index()]
