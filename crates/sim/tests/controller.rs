@@ -170,7 +170,14 @@ fn impossible_controllers_are_refused_by_key() {
 }
 
 fn write_buffer(pages: u32, watermark: f64, run_pages: u32, in_flight_pages: u32) -> Option<WriteBuffer> {
-    Some(WriteBuffer { pages, watermark, run_pages, entry_order: false, in_flight_pages })
+    Some(WriteBuffer {
+        pages,
+        watermark,
+        run_pages,
+        entry_order: false,
+        in_flight_pages,
+        power_loss_protection: true,
+    })
 }
 
 fn read_ahead(

@@ -4,8 +4,8 @@ mod common;
 
 use common::{device, run};
 use planewise_model::profile::{Arbitration, Link, Processor, ReadAhead, Regions, StreamRule, WriteBuffer};
-use planewise_model::{AllocationOrder, Direction, Lpn, Lsn, Ns, Ppn, Request};
-use planewise_sim::host::Merging;
+use planewise_model::{AllocationOrder, Direction, Durability, Lpn, Lsn, Ns, Ppn, Request};
+use planewise_sim::host::{Merging, Overlap};
 use planewise_sim::observers::{Observer, Origin};
 use planewise_sim::{AdvancedUse, RunConfig, Simulator, UnitLevel, host_sched};
 use proptest::prelude::*;
@@ -95,9 +95,15 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
                 scan_entries: 5,
             });
             profile.regions = regions.map(|operations| Regions { mib: 1, operations });
-            profile.write_buffer = write_buffer.map(|(pages, watermark, run_pages, in_flight_pages)| {
-                WriteBuffer { pages, watermark, run_pages, entry_order: registers.1, in_flight_pages }
-            });
+            profile.write_buffer =
+                write_buffer.map(|(pages, watermark, run_pages, in_flight_pages)| WriteBuffer {
+                    pages,
+                    watermark,
+                    run_pages,
+                    entry_order: registers.1,
+                    in_flight_pages,
+                    power_loss_protection: switches.3,
+                });
             profile.read_ahead =
                 read_ahead.map(|(streams, trigger, window_pages, dropped_by_writes)| ReadAhead {
                     streams,
@@ -119,6 +125,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         config.condition = names.4.parse().unwrap();
         config.level = if switches.5 { UnitLevel::Plane } else { UnitLevel::Chip };
         config.advanced = if switches.0 { AdvancedUse::Auto } else { AdvancedUse::On };
+        config.overlap = if numbers.3 % 4 == 0 { Overlap::Ignore } else { Overlap::Keep };
         config.queue_length = numbers.0;
         config.told_units = numbers.1;
         config
@@ -144,7 +151,15 @@ fn requests(config: &RunConfig, raw: &[(u64, f64, u32, bool)]) -> Vec<Request> {
             };
             follows = Some(start + length);
             let direction = if write { Direction::Write } else { Direction::Read };
-            Request::new(Ns(arrival), Lsn(start), length as u32, direction)
+            let request = Request::new(Ns(arrival), Lsn(start), length as u32, direction);
+            match (write, gap % 16) {
+                (true, 3) => Request::flush(request.arrival),
+                (true, 5 | 6) => Request::discard(request.arrival, request.start, request.sectors),
+                (true, 7) => Request { durability: Durability::ForceUnitAccess, ..request },
+                (true, 9) => Request { durability: Durability::FlushFirstForceUnitAccess, ..request },
+                (true, 11) => Request { durability: Durability::FlushFirst, ..request },
+                _ => request,
+            }
         })
         .collect()
 }

@@ -303,6 +303,7 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
             run_pages: stripe(profile),
             entry_order: true,
             in_flight_pages: 2 * planes,
+            power_loss_protection: true,
         });
     }
     if let Some(ahead) = findings.read_ahead.as_ref().filter(|ahead| ahead.present.value == Some(true)) {

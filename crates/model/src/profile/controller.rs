@@ -71,7 +71,7 @@ pub struct Regions {
     pub operations: u32,
 }
 
-/// The buffer that host writes go to, protected by a capacitor: a write is complete when its pages are in it.
+/// The buffer that host writes go to: a write is complete when its pages are in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBuffer {
@@ -93,6 +93,14 @@ pub struct WriteBuffer {
     /// can be on their way.
     #[schemars(range(min = 1))]
     pub in_flight_pages: u32,
+    /// A capacitor keeps what the buffer holds from a loss of power: a flush has nothing to do, nor has forced unit access. Without, both
+    /// wait until the pages are in flash. On where a profile does not name it.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub power_loss_protection: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Read-ahead: the following pages of sequential reads are read into a buffer before they are asked for.

@@ -408,7 +408,7 @@ impl Device {
             Kind::Read | Kind::Write => self.close_transaction(index),
             Kind::ReadForWrite | Kind::ReadForWriteBack => self.go_on_as_write(context, index),
             Kind::ReadAhead => self.read_ahead_ended(context, index),
-            Kind::WriteBack => self.write_back_ended(index),
+            Kind::WriteBack => self.write_back_ended(context, index),
         }
     }
 

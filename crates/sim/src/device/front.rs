@@ -219,7 +219,7 @@ impl Front {
     fn carries(&self, link: &Link, what: Carried) -> Ns {
         let data = |slot: Slot| link.transfer(u64::from(self.commands[slot.index()].0.sectors) * 512);
         match what {
-            Carried::Command(slot) if self.commands[slot.index()].0.direction == Direction::Write => {
+            Carried::Command(slot) if self.commands[slot.index()].0.moves_to_device() => {
                 Ns(link.command_ns) + data(slot)
             }
             Carried::Command(_) => Ns(link.command_ns),

@@ -13,6 +13,7 @@
 //! | `buffered.rs` | pages in the valid page buffer: reads served, writes absorbed |
 //! | `background.rs` | what idle chips do: write-backs, replicas, collections ahead of need |
 //! | `meetings.rs` | which host requests collections are in the way of |
+//! | `persistence.rs` | flushes, forced unit access, discards |
 //! | `power.rs` | the power cut |
 //! | `read_ahead.rs` | pages on their way to the read buffer, and reads served from there |
 //! | `write_back.rs` | host writes on their way into the write buffer, and its pages on their way to flash |
@@ -27,6 +28,7 @@ mod execute;
 mod front;
 mod load;
 mod meetings;
+mod persistence;
 mod power;
 mod read_ahead;
 mod transaction;
@@ -68,6 +70,8 @@ pub(crate) struct Progress {
     remaining: u32,
     pub(crate) die_wait: Ns,
     pub(crate) channel_wait: Ns,
+    /// Of a write behind a flush: the flush is through.
+    is_flushed: bool,
 }
 
 pub(crate) struct Device {
@@ -142,6 +146,8 @@ pub(crate) struct Device {
     write_buffer: Option<WriteBuffer>,
     /// Writes that wait for a slot of the write buffer, and their next page.
     waiting_writes: std::collections::VecDeque<(Slot, u64)>,
+    /// Discards that wait for pages on their way out of it, with these pages.
+    discarding: Vec<(Slot, Vec<Lpn>)>,
     read_ahead: Option<ReadAhead>,
     /// Page numbers behind the last of the flash that stand for slots of the buffers.
     first_write_slot: u32,
@@ -240,6 +246,7 @@ impl Device {
                 .write_buffer
                 .map(|settings| WriteBuffer::new(&settings, geometry.sectors_per_page())),
             waiting_writes: std::collections::VecDeque::new(),
+            discarding: Vec::new(),
             read_ahead: ReadAhead::of(profile, executors),
             first_write_slot,
             first_read_slot: first_write_slot + profile.write_buffer.map_or(0, |buffer| buffer.pages),
@@ -397,9 +404,17 @@ impl Device {
         pages: PageRange,
     ) {
         let direction = request.direction;
+        if direction == Direction::Write && !request.is_transfer() {
+            return self.take_in_apart(context, slot, request);
+        }
         if self.front.active && direction == Direction::Write {
             self.turn_to_writes();
             if self.write_buffer.is_some() {
+                let flushes = request.durability.flushes_first() && !self.progress[slot.index()].is_flushed;
+                if flushes && self.waits_for_flush(slot) {
+                    return;
+                }
+                self.progress[slot.index()].is_flushed = true;
                 self.take_write_in(context, slot);
                 return;
             }

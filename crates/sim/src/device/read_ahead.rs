@@ -148,8 +148,10 @@ impl Device {
     /// The page left the flash for the valid page buffer while its read waited: it comes from there.
     pub(super) fn read_ahead_elsewhere<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         let ppn = self.mapping.physical(self.transactions[index].lpn);
-        debug_assert_ne!(ppn, NONE, "a page that was in flash is somewhere");
-        self.note_read_ahead(context, index, Ppn(ppn));
+        // The host may have discarded it.
+        if ppn != NONE {
+            self.note_read_ahead(context, index, Ppn(ppn));
+        }
         self.read_ahead_ended(context, index);
     }
 

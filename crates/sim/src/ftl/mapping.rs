@@ -10,6 +10,9 @@ use planewise_model::{Geometry, Lpn, Ppn};
 /// "No page", in both directions.
 pub(crate) const NONE: u32 = u32::MAX;
 
+/// The entry of a logical page that was discarded.
+const DISCARDED: u32 = u32::MAX;
+
 #[derive(Debug)]
 pub(crate) struct Mapping {
     /// By logical page: physical page + 1; 0 = as constructed.
@@ -96,7 +99,9 @@ impl Mapping {
     #[inline]
     pub(crate) fn readable(&self, lpn: Lpn) -> u32 {
         match (self.physical(lpn), &self.primed) {
-            (NONE, Some(primed)) => primed.physical(lpn),
+            (NONE, Some(primed)) if self.logical_to_physical[lpn.0 as usize] != DISCARDED => {
+                primed.physical(lpn)
+            }
             (physical, _) => physical,
         }
     }
@@ -106,8 +111,16 @@ impl Mapping {
     pub(crate) fn physical(&self, lpn: Lpn) -> u32 {
         match self.logical_to_physical[lpn.0 as usize] {
             0 => self.filled.as_ref().map_or(NONE, |filled| filled.physical(lpn)),
+            DISCARDED => NONE,
             entry => entry - 1,
         }
+    }
+
+    /// Forgets where a logical page is; returns where it was, or [`NONE`].
+    pub(crate) fn unmap(&mut self, lpn: Lpn) -> u32 {
+        let old = self.physical(lpn);
+        self.logical_to_physical[lpn.0 as usize] = DISCARDED;
+        old
     }
 
     /// Asks the processor to bring the entry of a page that will be looked up soon: the table is larger than its caches.
