@@ -8,7 +8,7 @@ mod common;
 use common::Known;
 use planewise_io::probe::domains::{self, Chunks, Domains};
 use planewise_io::probe::mapping::{self, Mapping};
-use planewise_io::probe::{Area, Finding, Instrument, chunk};
+use planewise_io::probe::{Area, Finding, Instrument, chunk, queue};
 use planewise_io::target::SimTarget;
 use planewise_model::rng::generator;
 use planewise_sim::Condition;
@@ -60,7 +60,8 @@ fn probe(known: &Known, score: &mut Score) {
     let stop = AtomicBool::new(false);
     let mut instrument = Instrument::new(&mut target, &stop, generator(known.seed, "probe"));
     let area = Area { start: 0, sectors: 1 << 20 };
-    let found = chunk::find(&mut instrument, area, 8).unwrap();
+    let queue = queue::find(&mut instrument, area).unwrap();
+    let found = chunk::find(&mut instrument, area, &queue, 8).unwrap();
     let plain = Finding {
         value: found.value.map(|size| size.0),
         ..Finding::undetermined(found.statistic, found.reason)
@@ -68,7 +69,7 @@ fn probe(known: &Known, score: &mut Score) {
     score.note("chunk", known, known.chunk, &plain);
     let chunks = Chunks { area, sectors: known.chunk / 512 };
     let Domains { unit, unit_contrast, alone, degree, sub_domains, .. } =
-        domains::find(&mut instrument, chunks, 64).unwrap();
+        domains::find(&mut instrument, chunks, &queue, true, 64).unwrap();
     score.note("degree", known, known.degree, &degree);
     score.note("sub-domains", known, known.sub_domains, &sub_domains);
     let truth = if known.is_write_order { Mapping::WriteOrder } else { Mapping::Static };
@@ -115,7 +116,8 @@ fn chunks_of_drives_with_blocks_of_4_kib_are_never_wrong_and_mostly_found() {
         let stop = AtomicBool::new(false);
         let mut instrument = Instrument::new(&mut target, &stop, generator(seed, "probe"));
         let area = Area { start: 0, sectors: 1 << 20 };
-        let chunk = chunk::find(&mut instrument, area, 8).unwrap();
+        let queue = queue::find(&mut instrument, area).unwrap();
+        let chunk = chunk::find(&mut instrument, area, &queue, 8).unwrap();
         if let Some(size) = chunk.value {
             assert_eq!(size.0, known.chunk, "seed {seed}: {}\n  {}", chunk.statistic, known.described());
             found += 1;
@@ -136,7 +138,8 @@ fn data_that_go_to_idle_units_are_not_taken_for_write_order() {
         let stop = AtomicBool::new(false);
         let mut instrument = Instrument::new(&mut target, &stop, generator(seed, "probe"));
         let chunks = Chunks { area: Area { start: 0, sectors: 1 << 20 }, sectors: known.chunk / 512 };
-        let found = domains::find(&mut instrument, chunks, 16).unwrap();
+        let queue = queue::find(&mut instrument, chunks.area).unwrap();
+        let found = domains::find(&mut instrument, chunks, &queue, true, 16).unwrap();
         if let Some(unit) = found.unit {
             let found =
                 mapping::find(&mut instrument, chunks, unit, found.unit_contrast, found.alone[0]).unwrap();

@@ -52,7 +52,7 @@ const TENTH: f64 = 0.1;
 /// Share by which large reads may miss the rate of the link that they fill: commands go over it, too.
 const FILLS: f64 = 0.06;
 
-/// Tells bus, link and registers apart. `idle` is what a byte more costs on an idle device, `held` for how much longer it holds a unit, which the read of
+/// Tells bus, link and registers apart; `is_one` is whether it is known to be one drive, with one link. `idle` is what a byte more costs on an idle device, `held` for how much longer it holds a unit, which the read of
 /// a block holds for `unit_hold`, ns.
 pub(super) fn find(
     instrument: &mut Instrument<'_>,
@@ -61,6 +61,7 @@ pub(super) fn find(
     idle: Slope,
     held: Option<Slope>,
     unit_hold: f64,
+    is_one: bool,
 ) -> Result<Bus, ProbeError> {
     let most = large_reads(instrument, chunks)?;
     let bytes = (chunks.sectors * SECTOR_BYTES) as f64;
@@ -166,6 +167,17 @@ pub(super) fn find(
     let is_exceeded = most > rate / (1.0 - 3.0 * noise / beyond).max(0.2) * (1.0 + FILLS);
     let is_filled =
         !is_exceeded && (most / rate - 1.0).abs() < FILLS + noise / beyond && noise < TENTH * beyond;
+    if is_exceeded && !is_one {
+        let reason = "large reads get more than a link could give: registers let the bus work while the array does, or there are several drives";
+        return Ok(Bus {
+            transfer: none(&statistic, reason),
+            range: [0.0, idle.value.max(unit_hold / bytes)],
+            may_overlap: true,
+            whole_chunks: none(&statistic, reason),
+            cache_read: none(&statistic, reason),
+            link: none(&statistic, reason),
+        });
+    }
     if is_exceeded {
         let reason = "a unit is held for less than a transfer takes, and large reads get more than a link could give that took the rest: the bus is at work while the array is";
         // A link that large reads just fill may have its part.
@@ -227,8 +239,8 @@ pub(super) fn find(
         (Finding::of(false, sure, statistic.clone(), reason), transfer, range)
     } else if is_filled {
         let (transfer, range) = shared_bus(instrument, chunks, domains, unit_hold)?;
-        let reason = "a short read holds a unit as long as a long one, and the link takes the rest";
-        (Finding::of(true, 0.95, statistic.clone(), reason), transfer, range)
+        let reason = "a short read holds a unit as long as a long one: whole chunks are moved, or registers let the array read meanwhile";
+        (none(&statistic, reason), transfer, range)
     } else {
         (none(&statistic, registers), transfer, [0.0, idle.value.max(unit_hold / bytes)])
     };

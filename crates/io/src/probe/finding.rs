@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 pub struct Finding<T> {
     /// What was found; none: undetermined.
     pub value: Option<T>,
-    /// How sure it is, 0 to 1: the probability that the next best explanation is not the better one, by the measurements alone.
+    /// How sure it is, 0 to [`MOST_SURE`]: the probability that none of the rival explanations that were tested is the better one, and no
+    /// higher than the share of such findings that are right on drawn drives.
     pub confidence: f64,
     /// The statistic, in words and numbers.
     pub statistic: String,
@@ -15,10 +16,23 @@ pub struct Finding<T> {
     pub reason: String,
 }
 
+/// No finding is surer: however clear the measurements are, they know nothing of explanations that nobody tested.
+pub const MOST_SURE: f64 = 0.99;
+
 impl<T> Finding<T> {
-    /// A value.
+    /// A value, at most as sure as anything is.
     pub fn of(value: T, confidence: f64, statistic: String, reason: impl Into<String>) -> Finding<T> {
-        Finding { value: Some(value), confidence, statistic, reason: reason.into() }
+        Finding {
+            value: Some(value),
+            confidence: confidence.min(MOST_SURE),
+            statistic,
+            reason: reason.into(),
+        }
+    }
+
+    /// The same, undetermined for another reason.
+    pub fn not_known<U>(&self, reason: impl Into<String>) -> Finding<U> {
+        Finding::undetermined(self.statistic.clone(), reason)
     }
 
     /// No value, and why.

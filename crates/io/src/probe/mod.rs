@@ -3,6 +3,7 @@
 //! One stage, one file. Stages run in the order of [`run`], each with what the earlier ones found, and leave their findings with the
 //! curves behind them.
 
+pub mod array;
 mod bus;
 pub mod chunk;
 pub mod collection;
@@ -20,9 +21,11 @@ pub mod mapping;
 pub mod parallelism;
 pub mod prepare;
 pub mod profile;
+pub mod queue;
 pub mod read_ahead;
 pub mod regions;
 pub mod relation;
+mod rivals;
 mod stages;
 pub mod statistics;
 pub mod write_buffer;

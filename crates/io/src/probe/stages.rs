@@ -4,13 +4,15 @@ use super::domains::{Chunks, Domains};
 use super::finding::{Curve, Finding};
 use super::findings::{FORMAT, Findings, Stage, Subject};
 use super::instrument::{Area, Instrument};
+use super::latency::Known;
 use super::parallelism::Parallelism;
 use super::read_ahead::ReadAhead;
+use super::statistics::median;
 use super::{
-    ProbeError, chunk, collection, domains, interference, latency, mapping, parallelism, prepare, read_ahead,
-    regions, write_buffer,
+    ProbeError, array, chunk, collection, domains, interference, latency, mapping, parallelism, prepare,
+    queue, read_ahead, regions, write_buffer,
 };
-use crate::target::{Target, TargetError, TargetInfo, TargetKind};
+use crate::target::{Operation, Target, TargetError, TargetInfo, TargetKind};
 use planewise_model::rng::generator;
 use planewise_model::{Bytes, Ns, SECTOR_BYTES};
 use std::sync::atomic::AtomicBool;
@@ -68,6 +70,14 @@ pub static STAGES: &[Entry] = &[
         quick: true,
         layout: Layout::Makes,
         run: fill,
+    },
+    Entry {
+        name: "queue",
+        what: "commands at a time, and whether it is an array",
+        writes: false,
+        quick: true,
+        layout: Layout::Reads,
+        run: find_queue,
     },
     Entry {
         name: "chunk",
@@ -329,12 +339,43 @@ fn fill(instrument: &mut Instrument<'_>, options: &Options, _: &mut Findings) ->
     prepare::fill(instrument, area(options), pause)
 }
 
+fn find_queue(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let area = area(options);
+    let queue = queue::find(instrument, area)?;
+    let block = u64::from(instrument.block_sectors());
+    let longer = [block, 8 * block].map(|sectors| {
+        let mut times = Vec::new();
+        for _ in 0..256 {
+            let place = area.random_piece(sectors, &mut instrument.rng);
+            times.push(instrument.single(Operation::read(place, sectors as u32))?.0 as f64);
+        }
+        Ok::<f64, ProbeError>(median(&mut times))
+    });
+    let [short, long] = longer;
+    let byte = (long? - short?).max(0.0) / (7 * block * SECTOR_BYTES) as f64;
+    findings.array = Some(array::find(instrument, area, &queue, byte)?);
+    findings.queue = Some(queue);
+    Ok(())
+}
+
 fn find_chunk(
     instrument: &mut Instrument<'_>,
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    findings.chunk = Some(chunk::find(instrument, area(options), if options.quick { 4 } else { 8 })?);
+    let Some(queue) = &findings.queue else { return Ok(()) };
+    let found = chunk::find(instrument, area(options), queue, if options.quick { 4 } else { 8 })?;
+    // Where each drive of an array does one thing at a time, a stripe looks like a chunk.
+    let stripe = findings.array.as_ref().and_then(|array| array.value).map(|array| array.stripe);
+    findings.chunk = Some(if found.value.is_some() && found.value == stripe {
+        found.not_known("it is the stripe of the array, which hides what is smaller")
+    } else {
+        found
+    });
     Ok(())
 }
 
@@ -344,7 +385,26 @@ fn find_domains(
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
     let rounds = if options.quick { 6 } else { 64 };
-    let mut found = domains::find(instrument, chunks(instrument, options, findings), rounds)?;
+    let Some(queue) = &findings.queue else { return Ok(()) };
+    if let Some(array) =
+        findings.array.as_ref().and_then(|array| array.value).filter(|array| array.members > 1)
+    {
+        let reason = format!(
+            "it is an array of {} drives: each has units and domains of its own, to be probed by itself",
+            array.members
+        );
+        findings.domains = Some(Domains::unknown(queue.alone, String::new(), &reason));
+        return Ok(());
+    }
+    let is_one =
+        findings.array.as_ref().and_then(|array| array.value).is_some_and(|array| array.members == 1);
+    if queue.is_divided && !is_one {
+        let statistic = queue.commands.statistic.clone();
+        let reason = "some reads wait behind others and some do not: there may be several drives, each with units and domains of its own";
+        findings.domains = Some(Domains::unknown(queue.alone, statistic, reason));
+        return Ok(());
+    }
+    let mut found = domains::find(instrument, chunks(instrument, options, findings), queue, is_one, rounds)?;
     if findings.chunk.as_ref().is_none_or(|chunk| chunk.value.is_none()) && found.units.value.is_none() {
         let reason = "without a chunk size, chunks cannot be told apart";
         found.degree = Finding::undetermined(found.degree.statistic, reason);
@@ -381,6 +441,16 @@ fn is_inside_seen(findings: &Findings) -> bool {
         || findings.domains.as_ref().is_some_and(|domains| domains.units.value.is_some())
 }
 
+/// Whether there are signs of several drives.
+fn is_several(findings: &Findings) -> bool {
+    let array = findings.array.as_ref().and_then(|array| array.value);
+    let is_divided = findings.queue.as_ref().is_some_and(|queue| queue.is_divided);
+    array.map_or(is_divided, |array| array.members > 1)
+}
+
+/// Why sizes of buffers are not stated of what may be an array.
+const SEVERAL: &str = "there may be several drives, each with buffers of its own";
+
 fn find_read_ahead(
     instrument: &mut Instrument<'_>,
     options: &Options,
@@ -394,7 +464,8 @@ fn find_read_ahead(
     } else {
         Finding::undetermined(found.present.statistic, NOTHING_INSIDE)
     };
-    findings.read_ahead = Some(ReadAhead { present, ..found });
+    let window = if is_several(findings) { found.window.not_known(SEVERAL) } else { found.window };
+    findings.read_ahead = Some(ReadAhead { present, window, ..found });
     add(findings, "read-ahead", curves);
     Ok(())
 }
@@ -405,7 +476,19 @@ fn find_write_buffer(
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
     let sectors = chunk_sectors(instrument, findings);
-    let (found, curve) = write_buffer::find(instrument, area(options), sectors, alone(findings))?;
+    let (mut found, curve) = write_buffer::find(instrument, area(options), sectors, alone(findings))?;
+    if found.present.value == Some(false) && !is_inside_seen(findings) {
+        found.present = found.present.not_known(NOTHING_INSIDE);
+    }
+    let doubt = match &findings.chunk {
+        _ if is_several(findings) => Some(SEVERAL),
+        Some(Finding { value: Some(_), .. }) => None,
+        _ => Some("without a chunk size nobody knows what each write takes of it"),
+    };
+    if let Some(doubt) = doubt {
+        found.size = found.size.not_known(doubt);
+        found.kept = found.kept.not_known(doubt);
+    }
     findings.write_buffer = Some(found);
     add(findings, "write-buffer", [curve]);
     // What follows reads the layout that filling made.
@@ -419,8 +502,12 @@ fn find_latencies(
 ) -> Result<(), ProbeError> {
     let chunks = chunks(instrument, options, findings);
     let buffered = findings.write_buffer.as_ref().and_then(|buffer| buffer.present.value);
-    let Some(domains) = findings.domains.clone() else { return Ok(()) };
-    let (found, curves) = latency::find(instrument, chunks, &domains, buffered)?;
+    let (Some(domains), Some(queue)) = (findings.domains.clone(), findings.queue.clone()) else {
+        return Ok(());
+    };
+    let array = findings.array.as_ref().and_then(|array| array.value);
+    let (found, curves) =
+        latency::find(instrument, chunks, Known { domains: &domains, queue: &queue, array }, buffered)?;
     findings.latencies = Some(found);
     add(findings, "latency", curves);
     Ok(())

@@ -61,6 +61,8 @@ pub fn find(
     let mut idle = Vec::new();
     for _ in 0..64 {
         let place = area.random_piece(sectors, &mut instrument.rng);
+        // Room for one is all that a small buffer has.
+        instrument.pause(Ns::from_millis(10))?;
         idle.push(instrument.single(Operation::write(place, sectors as u32))?.0 as f64);
     }
     let idle = median(&mut idle);
@@ -118,12 +120,16 @@ pub fn find(
     let found = WriteBuffer {
         present,
         size: Finding::of(Bytes((size * bytes) as u64), confidence, format!("{said}; {of_last}"), reason),
-        kept: Finding::of(
-            resident as f64 / size,
-            confidence,
-            format!("{of_last}, of room for {size:.0}"),
-            "what is read from the buffer on an idle device, of its size",
-        ),
+        kept: if is_resident {
+            Finding::of(
+                resident as f64 / size,
+                confidence.min(LESS_SURE),
+                format!("{of_last}, of room for {size:.0}"),
+                "what is read from the buffer on an idle device, of its size",
+            )
+        } else {
+            Finding::undetermined(of_last, "hardly any of what was written last is read from a buffer")
+        },
         size_about,
     };
     Ok((found, curve))
