@@ -69,7 +69,7 @@ fn probe(known: &Known, score: &mut Score) {
     score.note("chunk", known, known.chunk, &plain);
     let chunks = Chunks { area, sectors: known.chunk / 512 };
     let Domains { unit, unit_contrast, alone, degree, sub_domains, .. } =
-        domains::find(&mut instrument, chunks, &queue, true, 64).unwrap();
+        domains::find(&mut instrument, chunks, &queue, None, 64).unwrap();
     score.note("degree", known, known.degree, &degree);
     score.note("sub-domains", known, known.sub_domains, &sub_domains);
     let truth = if known.is_write_order { Mapping::WriteOrder } else { Mapping::Static };
@@ -139,7 +139,7 @@ fn data_that_go_to_idle_units_are_not_taken_for_write_order() {
         let mut instrument = Instrument::new(&mut target, &stop, generator(seed, "probe"));
         let chunks = Chunks { area: Area { start: 0, sectors: 1 << 20 }, sectors: known.chunk / 512 };
         let queue = queue::find(&mut instrument, chunks.area).unwrap();
-        let found = domains::find(&mut instrument, chunks, &queue, true, 16).unwrap();
+        let found = domains::find(&mut instrument, chunks, &queue, None, 16).unwrap();
         if let Some(unit) = found.unit {
             let found =
                 mapping::find(&mut instrument, chunks, unit, found.unit_contrast, found.alone[0]).unwrap();

@@ -104,7 +104,7 @@ pub fn find(
     // A transfer of a block over a bus makes the second late, too, but not by more than its bytes cost; and a unit for as long as it is held.
     let transfer = f64::from(block) * SECTOR_BYTES as f64 * byte;
     let held = queue.held().unwrap_or(queue.alone[0]);
-    let is_front = high > 2.0 * transfer && high < 0.5 * held;
+    let is_front = queue.is_divided || high > 2.0 * transfer && high < 0.5 * held;
     if shares[0] < 0.05 && shares[1] > 0.95 && is_front {
         let array = Array { members, stripe: Bytes(stripe) };
         let reason = "reads of different drives share nothing, not even a controller";

@@ -118,17 +118,18 @@ pub fn find(
                 return coarse(instrument, area, &samples, chunk, is_divided, said);
             }
             let by_single = folded.iter().any(|(kind, _)| *kind == Kind::Single);
-            if let (Some(chunk), true, false) = (chunk, queue.holds_all(), by_single) {
-                let size = Bytes(chunk * block_bytes);
-                let reason = format!(
-                    "{size} are in one place, which may be a drive of an array that takes one command at a time"
-                );
-                return Ok(Finding::undetermined(said.join("; "), reason));
-            }
             if let Some(chunk) = chunk.filter(|_| !is_divided) {
                 let z = folded.iter().map(|(_, folded)| folded.z).fold(0.0, f64::max);
                 let size = Bytes(chunk * block_bytes);
-                let sure = if chunk == before.unwrap_or(chunk) { confidence(z) } else { 0.5 };
+                // What is in one place may be in a drive of an array that takes one command at a time.
+                // And parts of a long read that are in several places of one bus take as long as if they were in one.
+                let by_pairs = folded.iter().any(|(kind, _)| *kind != Kind::Single);
+                let most = match (by_single, by_pairs) {
+                    (true, false) => 0.8,
+                    (false, _) if queue.holds_all() => 0.9,
+                    _ => 1.0,
+                };
+                let sure = if chunk == before.unwrap_or(chunk) { confidence(z).min(most) } else { 0.5 };
                 let reason = "positions at multiples of it differ from those between";
                 return Ok(Finding::of(size, sure, said.join("; "), reason));
             }

@@ -73,12 +73,14 @@ pub(super) fn turn(
                     "it waits, but perhaps for a unit or for room in the buffer",
                 ));
             }
+            if waited.mean().abs() + 3.0 * waited.error() < 0.05 * write.min(read) {
+                let reason = "it waits no longer than a second read does";
+                return Ok(Finding::of(Turn::Costs(0.0), 0.9, statistic, reason));
+            }
             // What reads under load follow one another at may be the controller's time for the read's command.
-            if waited.mean() > 0.05 * write.min(read) && waited.mean() < 2.0 * reads {
-                return Ok(Finding::undetermined(
-                    statistic,
-                    "it waits no longer than the controller may need for the read",
-                ));
+            if waited.mean() < 2.0 * reads {
+                let reason = "it waits no longer than the controller may need for the read";
+                return Ok(Finding::undetermined(statistic, reason));
             }
             // Of what a second command waits for anyway, all or nothing may be in it.
             let error = 3.0 * waited.error();
@@ -105,6 +107,9 @@ pub(super) fn turn(
         _ => Finding::undetermined(statistic, "some writes wait for the read, others do not"),
     })
 }
+
+/// Time between two commands that can be told from none, ns.
+const SEEN: f64 = 50.0;
 
 /// Least time between two commands: by how much the second of two reads of different domains completes later. `held` is how long a unit is held by
 /// one, `on_bus` how long its bus may be, ns.
@@ -155,23 +160,21 @@ pub(super) fn command(
     let statistic = format!(
         "{statistic}; {depth} at a time complete every {interval:.0} ns, by their units and buses every {by_units:.0} ns"
     );
-    let is_clear = moments.error() < 0.05 * value && value > 0.002 * alone;
+    let is_clear = moments.error() < 0.05 * value && value > SEEN;
     if interval > 1.5 * by_units && interval > alone / customers * 1.2 && interval > value {
-        // A queue of so many commands would make it so, too, if nobody knows how many it takes.
-        let commands = alone / interval;
-        let may_be_depth =
-            queue.commands.value.is_none() && (commands > 6.5 || (commands - commands.round()).abs() < 0.15);
-        if may_be_depth {
+        // A queue of so few commands would make it so, too, if nobody knows how many it takes: two at a time would complete twice as fast as one.
+        let share = interval / alone;
+        if queue.commands.value.is_none() && !(0.55..0.93).contains(&share) {
             let reason = "reads all over the device complete no faster: for the controller, or because so few commands are taken at a time";
             return Ok((Finding::undetermined(statistic, reason), 0.0));
         }
         let reason = "reads all over the device complete no faster, and their units could";
         let behind = if is_clear { value.min(interval) } else { 0.0 };
-        return Ok((Finding::of(interval, 0.95, statistic, reason), behind));
+        return Ok((Finding::of(interval, 0.92, statistic, reason), behind));
     }
     let reason = "commands that share nothing else follow one another at this distance";
     Ok(if is_clear && moments.mean() < 3.0 * value {
-        (Finding::of(value, 0.98, statistic, reason), value)
+        (Finding::of(value, 0.92, statistic, reason), value)
     } else if value + 3.0 * moments.error() < 0.01 * alone && late < 0.01 * alone && behind.len() > READS / 8
     {
         (Finding::of(0.0, 0.9, statistic, "no distance between commands can be seen"), 0.0)

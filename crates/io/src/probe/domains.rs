@@ -8,6 +8,7 @@
 //!   planes cannot serve the two together, as the first has begun;
 //! * *simultaneous* reads of a whole chunk and a block on different units: the block is late when both share a domain (a channel).
 
+use super::array::Array;
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
@@ -55,7 +56,7 @@ pub struct Domains {
 
 impl Domains {
     /// Nothing was found, and why.
-    pub(super) fn unknown(alone: [f64; 2], statistic: String, reason: &str) -> Domains {
+    fn unknown(alone: [f64; 2], statistic: String, reason: &str) -> Domains {
         let undetermined = || Finding::undetermined(statistic.clone(), reason);
         Domains {
             unit: None,
@@ -92,7 +93,7 @@ impl Chunks {
     }
 }
 
-/// Looks for units and domains; `is_one` is whether it is known to be one drive and no array; `rounds` limits the effort.
+/// Looks for units and domains; `array` is what is known of several drives; `rounds` limits the effort.
 ///
 /// # Errors
 /// The target fails; the user wants it to end.
@@ -100,13 +101,26 @@ pub fn find(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     queue: &Queue,
-    is_one: bool,
+    array: Option<Array>,
     rounds: usize,
 ) -> Result<Domains, ProbeError> {
     let alone = [
         latency_alone(instrument, chunks, u64::from(instrument.block_sectors()))?,
         latency_alone(instrument, chunks, chunks.sectors)?,
     ];
+    let is_one = array.is_some_and(|array| array.members == 1);
+    if let Some(array) = array.filter(|array| array.members > 1) {
+        let reason = format!(
+            "it is an array of {} drives: each has units and domains of its own, and is to be probed by itself",
+            array.members
+        );
+        return Ok(Domains::unknown(alone, String::new(), &reason));
+    }
+    if queue.is_divided && !is_one {
+        let statistic = queue.commands.statistic.clone();
+        let reason = "some reads wait behind others and some do not: there may be several drives, each with units and domains of its own";
+        return Ok(Domains::unknown(alone, statistic, reason));
+    }
     if queue.is_serial() {
         let statistic = queue.commands.statistic.clone();
         return Ok(Domains::unknown(
@@ -231,17 +245,18 @@ fn doubted(mut domains: Domains, tested: &Tested, queue: &Queue, chunks: Chunks)
     let moves_parts = tested.growth[0] > 3.0 * tested.noise && tested.growth[0] > 0.1 * (chunk - block);
     let is_coarser = domains.domain.is_some_and(|(_, degree)| degree < domains.units.value.unwrap_or(0));
     let is_array = domains.unit_contrast > ARRAY * block;
-    let is_bus = if moves_parts { tested.contrast < 1.5 * of_block } else { !is_coarser && !is_array };
+    let is_bus = match moves_parts {
+        true => tested.contrast < 1.5 * of_block,
+        false => !is_coarser && !is_array && !tested.is_all_that_is_held(queue),
+    };
     if is_bus {
         let reason =
             "chunks wait for one another no longer than a transfer may take: for a unit or for a bus";
         return unknown(&domains, reason);
     }
-    if (queue.holds_all() || queue.held().is_none()) && !is_coarser {
-        let reason = "a read holds as much of the device as it takes, and nothing larger is shared: a unit, or a drive of an array that takes one command at a time";
-        return unknown(&domains, reason);
-    }
-    if queue.held().is_none() || !moves_parts {
+    // A read that holds as much as it takes: nothing is in front of the unit, or it is a drive of an array that takes one command at a time.
+    let is_all = queue.holds_all() && !is_coarser;
+    if queue.held().is_none() || !moves_parts || is_all {
         for finding in [&mut domains.units, &mut domains.degree, &mut domains.sub_domains] {
             finding.confidence = finding.confidence.min(LESS_SURE);
         }
@@ -456,7 +471,7 @@ fn find_domains(
                 let [apart, together] = classes(&buses[bus].pairs, digit);
                 together.mean() - apart.mean()
             });
-            return Ok(block > 0.5 * chunk || transfer > 0.0 && chunk > 0.5 * transfer);
+            return Ok(if transfer > 0.0 { chunk > 0.5 * transfer } else { block > 0.5 * chunk });
         }
         // No two units share anything when even the largest effect that the measurements allow is too small to be a transfer, and
         // the controller does not keep the two so far apart that they cannot meet; nor do all share one.
@@ -514,18 +529,20 @@ fn find_domains(
 /// moved. Seen by a read behind it, which the link to the host does not delay.
 fn transfer(instrument: &mut Instrument<'_>, chunks: Chunks, relation: Relation) -> Result<f64, ProbeError> {
     let block = instrument.block_sectors();
-    let mut held = [Moments::default(); 2];
-    for _ in 0..128 {
+    let mut longer = Moments::default();
+    for _ in 0..256 {
         let wanted = |one, other| relation.holds(one, other);
         let Some((first, second)) = draw_pair(instrument, chunks, wanted) else { continue };
         let (from, to) = (chunks.at(first.max(second)).0, chunks.at(first.min(second)).0);
-        for (first, held) in [chunks.sectors as u32, block].into_iter().zip(&mut held) {
+        // The same pair twice: pages that take different times to read must not pass for a transfer.
+        let behind = [chunks.sectors as u32, block].map(|first| {
             let group = [(Operation::read(from, first), Ns::ZERO), (Operation::read(to, block), STAGGER)];
-            held.add(instrument.group(group)?[1].0 as f64);
-        }
+            instrument.group(group).map(|ends| ends[1].0 as f64)
+        });
+        let [chunk, short] = behind;
+        longer.add(chunk? - short?);
     }
-    let error = (held[0].error().powi(2) + held[1].error().powi(2)).sqrt();
-    Ok((held[0].mean() - held[1].mean() - 3.0 * error).max(0.0))
+    Ok((longer.mean() - 3.0 * longer.error()).max(0.0))
 }
 
 /// Time per byte of the fastest bus to expect, ns: 4 GB/s, more than flash interfaces of the mid-2020s have.

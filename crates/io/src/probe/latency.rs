@@ -4,7 +4,7 @@
 //! and buses that the earlier stages found are kept busy, and the time between completions is what each operation holds them for.
 
 use super::array::Array;
-use super::bus::{self, Bus, Slope};
+use super::bus::{self, Bus, Front, Slope};
 use super::controller::{self, Turn};
 use super::domains::{Chunks, Domains, STAGGER};
 use super::error::ProbeError;
@@ -70,6 +70,10 @@ pub const COMMAND_CYCLES: f64 = 300.0;
 const MOST_TYPES: usize = 4;
 /// Standard deviations by which page types must differ to be told apart.
 const APART: f64 = 3.2;
+/// Confidence of what a place is held for: buffers that serve other places may make it look slow.
+const HELD: f64 = 0.95;
+/// Confidence where it may be an array, whose drives have controllers that may be what is held.
+const NOT_ONE: f64 = 0.85;
 /// Confidence where a read holds all there is for all of its latency: nothing is in front of the flash, or a drive takes one command at a time.
 const ALL_HELD: f64 = 0.9;
 /// Share of a time that may be unknown for it to be stated: half of the tenth within which it is said to be.
@@ -128,7 +132,16 @@ pub fn find(
     let is_lost = !still_hold(instrument, chunks, domains)?;
     let domains = if is_lost { &lost } else { domains };
     let units = domains.units.value;
-    let held = hold(instrument, chunks, domains, queue, [block, whole], block_mean)?;
+    // In an array, what holds up reads of one place may be the controller of its drive.
+    let held = match known.is_several() {
+        true => None,
+        false => hold(instrument, chunks, domains, queue, [block, whole], block_mean)?,
+    };
+    let sure_of_held = match (queue.holds_all(), known.is_one()) {
+        (_, false) => NOT_ONE,
+        (true, true) => ALL_HELD,
+        (false, true) => HELD,
+    };
     let unknown = "units are not known, so that none can be kept busy";
     let not_held = "reads of one place are as fast as reads of all places, so that no unit can be kept busy";
     let unit_hold = match &held {
@@ -141,7 +154,7 @@ pub fn find(
                 Bytes(bytes(whole) as u64)
             );
             let reason = "one place kept busy by reads of blocks, which are slower than those of others";
-            Finding::of(short.mean(), if queue.holds_all() { ALL_HELD } else { 0.98 }, statistic, reason)
+            Finding::of(short.mean(), sure_of_held, statistic, reason)
         }
         None => Finding::undetermined(queue.commands.statistic.clone(), not_held),
     };
@@ -154,11 +167,11 @@ pub fn find(
         idle_slope,
         held_slope,
         unit_hold.value.unwrap_or(0.0),
-        known.is_one(),
+        Front { is_one: known.is_one(), holds_all: queue.holds_all() },
     )?;
-    if queue.holds_all() {
-        transfer.confidence = transfer.confidence.min(ALL_HELD);
-        whole_chunks.confidence = whole_chunks.confidence.min(ALL_HELD);
+    if sure_of_held < HELD {
+        transfer = transfer.at_most(sure_of_held);
+        whole_chunks = whole_chunks.at_most(sure_of_held);
     }
     let bus = (range[0] + range[1]) / 2.0;
     let moved = if whole_chunks.value == Some(false) { bytes(block) } else { bytes(whole) };
@@ -188,6 +201,9 @@ pub fn find(
             [block_read, unit_hold.value.unwrap_or(block_read), moved * range[1]],
         )?
     };
+    // What rests on units is no surer than they are.
+    let rests = if domains.unit.is_some() { domains.units.confidence } else { 1.0 };
+    let (queues_inside, command) = (queues_inside.at_most(rests), command.at_most(rests));
     let held = unit_hold.value;
     let overhead = held.map_or(0.0, |held| (block_mean - held - link_block).max(0.0));
     let types = page_types(&blocks);
@@ -219,8 +235,7 @@ pub fn find(
                 let values: Vec<f64> =
                     types.iter().map(|mean| (middle + mean - block_mean).max(0.0)).collect();
                 // Where a unit does not account for most of a read's latency, what takes turns there may be a bus.
-                let sure = if overhead < 0.25 * block_mean { 0.98 } else { 0.9 };
-                let sure = if queue.holds_all() { ALL_HELD } else { sure };
+                let sure = if overhead < 0.25 * block_mean { HELD } else { 0.9 }.min(sure_of_held);
                 Finding::of(values, sure, statistic, "what a unit is held for, less its transfer")
             } else {
                 let reason =
@@ -616,7 +631,8 @@ fn behind_programs(
             return Ok(None);
         }
     }
-    if delays.len() < FEWEST {
+    // A write starts one program at least: fewer reads that meet one wait for something rarer.
+    if delays.len() < FEWEST || (delays.len() as f64) < 0.5 * reads as f64 / units as f64 {
         return Ok(None);
     }
     let limit = 3.0 * median(&mut delays.clone());

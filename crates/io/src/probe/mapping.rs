@@ -96,6 +96,10 @@ pub fn find(
             found.mapping.reason =
                 "chunks go where the order of the writes says while all is idle, and elsewhere when units are busy"
                     .into();
+        } else if busy.by_order < DECIDES {
+            let reason =
+                "the order of the writes decides while all is idle; when units are busy, it partly does";
+            found.mapping = found.mapping.not_known(reason);
         }
     }
     Ok(found)

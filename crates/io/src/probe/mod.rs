@@ -37,4 +37,4 @@ pub use finding::{Curve, Finding};
 pub use findings::{FORMAT, Findings, Stage, Subject};
 pub use instrument::{Area, Instrument};
 pub use profile::{Probed, profile};
-pub use stages::{Entry, LEAST_AREA, Options, STAGES, options_for, run, subject, wanted};
+pub use stages::{Entry, LEAST_AREA, Options, STAGES, depth_for, options_for, run, subject, wanted};

@@ -101,6 +101,6 @@ fn knee(
     } else if depth == last && last > 1 {
         Finding::undetermined(statistic, "throughput still grows at the largest depth")
     } else {
-        Finding::of(depth, 0.95, statistic, "the least depth with 95 % of the best throughput")
+        Finding::of(depth, 0.93, statistic, "the least depth with 95 % of the best throughput")
     })
 }

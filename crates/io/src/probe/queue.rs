@@ -52,7 +52,9 @@ impl Queue {
     /// Time for which one place is held by the read of a block, where it is that place that reads wait for, ns.
     pub fn held(&self) -> Option<f64> {
         let [same, other] = self.intervals;
-        (!self.is_cached() && same > LIMITS * other).then_some(same)
+        // What takes longer than a read alone is a read of another kind: most come from a buffer.
+        let is_of_flash = !self.is_cached() && same < 1.2 * self.alone[0];
+        (is_of_flash && same > LIMITS * other).then_some(same)
     }
 
     /// Whether what was just read comes from a buffer.
@@ -96,15 +98,8 @@ pub fn find(instrument: &mut Instrument<'_>, area: Area) -> Result<Queue, ProbeE
         again.push(instrument.single(read)?.0 as f64);
     }
     let alone = [median(&mut first), median(&mut again)];
-    let busy = BUSY.min(instrument.depth());
-    let mut same = Vec::new();
-    for _ in 0..12 {
-        let read = random(instrument, area, block);
-        same.push(instrument.keep(busy, Ns::MAX, |_, number| (number < 48).then_some(read))?.interval());
-    }
-    // Pages that take different times to read: their mean.
-    let same = same.iter().sum::<f64>() / same.len() as f64;
-    let other = all_over(instrument, area, busy)?;
+    let same = one_place(instrument, area, block)?;
+    let other = all_over(instrument, area, BUSY.min(instrument.depth()))?;
     let unknown = Finding::undetermined(String::new(), "");
     let mut queue = Queue { commands: unknown, intervals: [same, other], is_divided: false, alone };
     queue.commands = commands(instrument, area, &mut queue)?;
@@ -113,6 +108,18 @@ pub fn find(instrument: &mut Instrument<'_>, area: Area) -> Result<Queue, ProbeE
 
 fn random(instrument: &mut Instrument<'_>, area: Area, block: u32) -> Operation {
     Operation::read(area.random_piece(u64::from(block), &mut instrument.rng), block)
+}
+
+/// Mean time between reads of so many sectors, of one place over and over, ns: a mean over places, as pages may take different times.
+fn one_place(instrument: &mut Instrument<'_>, area: Area, sectors: u32) -> Result<f64, ProbeError> {
+    const PLACES: usize = 12;
+    let busy = BUSY.min(instrument.depth());
+    let mut sum = 0.0;
+    for _ in 0..PLACES {
+        let read = random(instrument, area, sectors);
+        sum += instrument.keep(busy, Ns::MAX, |_, number| (number < 48).then_some(read))?.interval();
+    }
+    Ok(sum / PLACES as f64)
 }
 
 /// Mean time between reads of blocks all over, so many under way, ns.
@@ -148,21 +155,28 @@ fn commands(
     };
     let tried = instrument.depth();
     let least = all_over(instrument, area, tried)?.min(other);
+    // Longer reads hold a unit longer, and the controller no longer; all flash has pages of 4 KiB or more.
+    let block = instrument.block_sectors();
+    let page = ((4096 / SECTOR_BYTES) as u32).max(block);
+    let (held, sectors) = match held < 2.0 * least {
+        true => (one_place(instrument, area, page)?, page),
+        false => (held, block),
+    };
     if held < 2.0 * least {
         let reason = "a read holds a unit for little longer than it holds what is in front of all units";
         return Ok(Finding::undetermined(statistic, reason));
     }
-    let place = Place { area, held, least };
+    let place = Place { area, sectors, held, least };
     let far = Behind::of(instrument, place, tried - 1)?;
     let statistic = format!(
         "{statistic}; of reads behind {} of one block, {} pass them, {} wait for all of them, {} for some",
         tried - 1,
         far.passing,
         far.last,
-        far.some.len()
+        far.waiting.len() - far.last
     );
-    let wait = far.some.len() + far.last;
-    if far.passing > 3 && far.some.len() > 3 {
+    let wait = far.waiting.len();
+    if far.passing > 3 && wait - far.last > 3 {
         queue.is_divided = true;
         let reason = "some reads wait behind those of one block, and others do not: as in an array of drives";
         return Ok(Finding::undetermined(statistic, reason));
@@ -194,7 +208,7 @@ fn commands(
         let reason = "from no number of commands on does each one more cost what a unit needs";
         return Ok(Finding::undetermined(statistic, reason));
     }
-    if (depth - whole).abs() > 0.2 || whole < 1.0 {
+    if (depth - whole).abs() > 0.15 || whole < 1.0 {
         return Ok(Finding::undetermined(statistic, "how long they wait is of no number of commands"));
     }
     let whole = whole as u32;
@@ -204,15 +218,16 @@ fn commands(
         let reason = "more commands at a time help when they are for different units: what holds the last up is one that waits";
         return Ok(Finding::undetermined(statistic, reason));
     }
-    let sure = if whole <= 2 { 0.9 } else { 0.95 };
+    let sure = if whole <= 2 { 0.9 } else { 0.93 };
     let reason = "the next is not taken before one of them is complete";
     Ok(Finding::of(Commands::Exactly(whole), sure, statistic, reason))
 }
 
-/// Where reads are issued, for how long each holds its unit, and how long commands take to come at least, ns.
+/// Where reads are issued, how long those of one place are and for how long each holds its unit, and how long commands take to come at least, ns.
 #[derive(Clone, Copy)]
 struct Place {
     area: Area,
+    sectors: u32,
     held: f64,
     least: f64,
 }
@@ -221,24 +236,24 @@ struct Place {
 struct Behind {
     /// How many did not wait for them.
     passing: usize,
-    /// How many waited for all: they are for the same unit.
+    /// Of those that waited, for how long each did, ns, and how many commands were taken at a time by that.
+    waiting: Vec<[f64; 2]>,
+    /// How many waited for all: they are for the same unit, or few commands are taken at a time.
     last: usize,
-    /// Of the others, for how long each waited, ns, and how many commands were taken at a time by that.
-    some: Vec<[f64; 2]>,
 }
 
 impl Behind {
     fn of(instrument: &mut Instrument<'_>, place: Place, number: u32) -> Result<Behind, ProbeError> {
-        let Place { area, held, least } = place;
+        let Place { area, sectors, held, least } = place;
         let block = instrument.block_sectors();
         let mut own = Vec::new();
         for _ in 0..BURSTS {
-            let places = [random(instrument, area, block), random(instrument, area, block)];
+            let places = [random(instrument, area, sectors), random(instrument, area, block)];
             let [first, last] = places.map(|read| instrument.single(read));
             own.push((places, first?.0 as f64, last?.0 as f64));
         }
         let usual = own.iter().map(|own| own.1).sum::<f64>() / own.len() as f64;
-        let mut behind = Behind { passing: 0, last: 0, some: Vec::new() };
+        let mut behind = Behind { passing: 0, waiting: Vec::new(), last: 0 };
         let before = f64::from(number);
         for ([first, last], own_first, own_last) in own {
             let mut reads = vec![first; number as usize];
@@ -250,24 +265,23 @@ impl Behind {
             let depth = before - (time - own_first - own_last) / held;
             if time < own_last + before * 1.2 * least + 0.5 * held {
                 behind.passing += 1;
-            } else if number > 8 && depth < 1.5 + 0.05 * before {
-                behind.last += 1;
             } else {
-                behind.some.push([(time - own_first - own_last) * place.held / held, depth]);
+                behind.last += usize::from(number > 8 && depth < 1.5 + 0.05 * before);
+                behind.waiting.push([(time - own_first - own_last) * place.held / held, depth]);
             }
         }
         Ok(behind)
     }
 
-    /// The median of those that waited for some, or for all.
+    /// The median of those that waited.
     fn depth(&self) -> f64 {
-        let mut depths: Vec<f64> = self.some.iter().map(|one| one[1]).collect();
+        let mut depths: Vec<f64> = self.waiting.iter().map(|one| one[1]).collect();
         if depths.is_empty() { 1.0 } else { median(&mut depths) }
     }
 
     /// For how long, by the median, ns.
     fn wait(&self) -> f64 {
-        median(&mut self.some.iter().map(|one| one[0]).collect::<Vec<f64>>())
+        median(&mut self.waiting.iter().map(|one| one[0]).collect::<Vec<f64>>())
     }
 }
 

@@ -21,7 +21,7 @@ const MISSED: f64 = 0.15;
 /// What pairs showed that a relation says share, and those that it says do not.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tested {
-    /// How much longer the second of two staggered blocks takes beyond its own time where the two share, less the same where they do not: medians, ns.
+    /// How much longer one of two staggered blocks takes beyond its own time where the two share, less the same where they do not: medians, ns.
     pub contrast: f64,
     /// Of the pairs that share, the part that waits no longer than others do.
     pub missed: f64,
@@ -48,15 +48,19 @@ pub(super) fn test(
         let wanted = |one, other| relation.holds(one, other) == shares;
         let Some((one, other)) = draw_pair(instrument, chunks, wanted) else { continue };
         let (from, to) = (chunks.at(one.max(other)).0, chunks.at(one.min(other)).0);
-        let own = instrument.single(Operation::read(to, block))?.0 as f64;
-        let mut behind = |sectors: u32| -> Result<f64, ProbeError> {
+        let own = [from, to].map(|place| instrument.single(Operation::read(place, block)));
+        let [own_first, own_second] = own;
+        let (own_first, own_second) = (own_first?.0 as f64, own_second?.0 as f64);
+        let mut behind = |sectors: u32| -> Result<[f64; 2], ProbeError> {
             let group = [(Operation::read(from, sectors), Ns::ZERO), (Operation::read(to, block), STAGGER)];
-            Ok(instrument.group(group)?[1].saturating_sub(STAGGER).0 as f64 - own)
+            let [first, second] = instrument.group(group)?.map(|end| end.0 as f64);
+            Ok([first - own_first, second - STAGGER.0 as f64 - own_second])
         };
-        let delay = behind(block)?;
-        delays[usize::from(shares)].push(delay);
-        if shares {
-            growth.push(behind(chunks.sectors as u32)? - delay);
+        let [first, second] = behind(block)?;
+        // A page that is read faster is the first on a bus that both want, even if it was the second to be asked for.
+        delays[usize::from(shares)].push(first.max(second));
+        if shares && second > first {
+            growth.push(behind(chunks.sectors as u32)?[1] - second);
         }
     }
     let [apart, shared] = &mut delays;
@@ -81,6 +85,11 @@ impl Tested {
         let [low, high] = self.growth;
         let least = (0.1 * whole).max(3.0 * self.noise);
         high > least && low < 0.3 * high
+    }
+
+    /// Whether they wait for all of the time for which one place is held by a read, and not for a part of it, such as its transfer.
+    pub(super) fn is_all_that_is_held(&self, queue: &Queue) -> bool {
+        queue.held().is_some_and(|held| self.contrast > 0.95 * (held - STAGGER.0 as f64))
     }
 
     /// Whether the pairs wait as long as one place is held by a read, as far as that is known.

@@ -169,12 +169,23 @@ pub static STAGES: &[Entry] = &[
     },
 ];
 
-/// The options that a target gets when the user says nothing: an area of 1 GiB, as in the paper (256 MiB for the short probe), or what is
-/// there.
+/// The options that a target gets when the user says nothing: an area of 1 GiB, as in the paper (256 MiB for the short probe), of a large drive
+/// 1 part of 128 (of 512), up to 16 GiB (4 GiB), as the units and the caches of larger drives are more and larger; or what is there.
 pub fn options_for(target: &dyn Target, quick: bool) -> Options {
-    let usual = if quick { 256 << 20 } else { 1 << 30 };
-    let area = Bytes(target.info().capacity.0.min(usual) >> 20 << 20);
+    let capacity = target.info().capacity.0;
+    let usual = if quick {
+        (capacity / 512).clamp(256 << 20, 4 << 30)
+    } else {
+        (capacity / 128).clamp(1 << 30, 16 << 30)
+    };
+    let area = Bytes(capacity.min(usual) >> 20 << 20);
     Options { quick, start: Bytes(0), area, seed: planewise_model::rng::DEFAULT_SEED }
+}
+
+/// Operations at a time that a probe needs of a device with this capacity when the user says nothing: 64, of a large drive one more for every
+/// 4 GiB, up to 256, as it has more units.
+pub fn depth_for(capacity: Bytes) -> u32 {
+    (capacity.0 >> 32).clamp(64, 256) as u32
 }
 
 /// Probes a target: runs the stages that `findings` does not have yet, and calls `after` each with all there is. `before` is called with
@@ -386,25 +397,8 @@ fn find_domains(
 ) -> Result<(), ProbeError> {
     let rounds = if options.quick { 6 } else { 64 };
     let Some(queue) = &findings.queue else { return Ok(()) };
-    if let Some(array) =
-        findings.array.as_ref().and_then(|array| array.value).filter(|array| array.members > 1)
-    {
-        let reason = format!(
-            "it is an array of {} drives: each has units and domains of its own, to be probed by itself",
-            array.members
-        );
-        findings.domains = Some(Domains::unknown(queue.alone, String::new(), &reason));
-        return Ok(());
-    }
-    let is_one =
-        findings.array.as_ref().and_then(|array| array.value).is_some_and(|array| array.members == 1);
-    if queue.is_divided && !is_one {
-        let statistic = queue.commands.statistic.clone();
-        let reason = "some reads wait behind others and some do not: there may be several drives, each with units and domains of its own";
-        findings.domains = Some(Domains::unknown(queue.alone, statistic, reason));
-        return Ok(());
-    }
-    let mut found = domains::find(instrument, chunks(instrument, options, findings), queue, is_one, rounds)?;
+    let array = findings.array.as_ref().and_then(|array| array.value);
+    let mut found = domains::find(instrument, chunks(instrument, options, findings), queue, array, rounds)?;
     if findings.chunk.as_ref().is_none_or(|chunk| chunk.value.is_none()) && found.units.value.is_none() {
         let reason = "without a chunk size, chunks cannot be told apart";
         found.degree = Finding::undetermined(found.degree.statistic, reason);
@@ -459,13 +453,15 @@ fn find_read_ahead(
     let sectors = chunk_sectors(instrument, findings);
     let repeats = if options.quick { 16 } else { 48 };
     let (found, curves) = read_ahead::find(instrument, area(options), sectors, alone(findings), repeats)?;
-    let present = if is_inside_seen(findings) || found.present.value == Some(true) {
-        found.present
+    let mut found = if is_inside_seen(findings) || found.present.value == Some(true) {
+        found
     } else {
-        Finding::undetermined(found.present.statistic, NOTHING_INSIDE)
+        ReadAhead::without(Finding::undetermined(found.present.statistic, NOTHING_INSIDE))
     };
-    let window = if is_several(findings) { found.window.not_known(SEVERAL) } else { found.window };
-    findings.read_ahead = Some(ReadAhead { present, window, ..found });
+    if is_several(findings) && found.window.value.is_some() {
+        found.window = found.window.not_known(SEVERAL);
+    }
+    findings.read_ahead = Some(found);
     add(findings, "read-ahead", curves);
     Ok(())
 }
@@ -479,13 +475,15 @@ fn find_write_buffer(
     let (mut found, curve) = write_buffer::find(instrument, area(options), sectors, alone(findings))?;
     if found.present.value == Some(false) && !is_inside_seen(findings) {
         found.present = found.present.not_known(NOTHING_INSIDE);
+        found.size = found.size.not_known(NOTHING_INSIDE);
+        found.kept = found.kept.not_known(NOTHING_INSIDE);
     }
     let doubt = match &findings.chunk {
         _ if is_several(findings) => Some(SEVERAL),
         Some(Finding { value: Some(_), .. }) => None,
         _ => Some("without a chunk size nobody knows what each write takes of it"),
     };
-    if let Some(doubt) = doubt {
+    if let Some(doubt) = doubt.filter(|_| !found.size.absent) {
         found.size = found.size.not_known(doubt);
         found.kept = found.kept.not_known(doubt);
     }
@@ -551,7 +549,7 @@ fn find_mapping(
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
     let chunks = chunks(instrument, options, findings);
-    let Some(Domains { unit: Some(unit), unit_contrast, alone, .. }) = findings.domains.clone() else {
+    let Some(Domains { unit: Some(unit), unit_contrast, alone, units, .. }) = findings.domains.clone() else {
         findings.mapping = Some(Finding::undetermined(
             String::new(),
             "units are not known, so that nothing tells where data went",
@@ -561,7 +559,7 @@ fn find_mapping(
     // Earlier stages wrote here.
     prepare::fill(instrument, chunks.area, Ns::from_millis(500))?;
     let found = mapping::find(instrument, chunks, unit, unit_contrast, alone[0])?;
-    findings.mapping = Some(found.mapping);
+    findings.mapping = Some(found.mapping.at_most(units.confidence));
     if !options.quick {
         let mut sorted = found.order.clone();
         sorted.sort_unstable();

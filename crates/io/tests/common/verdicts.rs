@@ -53,10 +53,22 @@ impl Score {
     ) {
         let tally = self.0.entry(what).or_default();
         match &finding.value {
+            // What is there is Some(...) or a value.
+            None if finding.absent && format!("{truth:?}") == "None" => tally.right.push(finding.confidence),
+            None if finding.absent => tally.wrong.push((
+                finding.confidence,
+                format!("seed {}: {what} absent for {truth:?}: {}", known.seed, finding.statistic),
+            )),
             None => {
                 tally.undetermined += 1;
                 if std::env::var("PLANEWISE_WHY").is_ok_and(|asked| asked == what) {
-                    println!("seed {}: {truth:?}: {}; {}", known.seed, finding.statistic, finding.reason);
+                    println!(
+                        "seed {}: {truth:?}: {}; {}\n    {}",
+                        known.seed,
+                        finding.statistic,
+                        finding.reason,
+                        known.described()
+                    );
                 }
             }
             Some(value) if is_right(value) => tally.right.push(finding.confidence),
@@ -252,14 +264,13 @@ fn latencies(known: &Drive, findings: &Findings, score: &mut Score) {
     score.note(known, "next page meanwhile", &latencies.cache_read, has_registers, |&found| {
         found == has_registers
     });
-    // Between one operation of the processor, or what a command and its data take on the link, and all of that together.
+    // Between one operation of the processor, or what a command takes on the link, and all of that together with its data.
     let by_processor = profile.processor.map_or([0.0; 2], |processor| {
         [processor.operation_ns, processor.command_ns + processor.operation_ns].map(|time| time as f64)
     });
     let by_link =
         profile.link.map_or([0.0; 2], |link| [link.command_ns as f64, 512e3 / f64::from(link.mb_per_s)]);
-    let distance =
-        [by_link.into_iter().fold(by_processor[0], f64::max), by_processor[1] + by_link[0] + by_link[1]];
+    let distance = [by_link[0].max(by_processor[0]), by_processor[1] + by_link[0] + by_link[1]];
     score.note(known, "distance of commands", &latencies.command, distance, |&found| {
         found >= distance[0] * (1.0 - TENTH) && found <= distance[1] * (1.0 + TENTH)
     });
@@ -289,9 +300,13 @@ fn buffers(known: &Drive, findings: &Findings, score: &mut Score) {
     score.note(known, "write buffer: size", &buffer.size, size, |found| {
         size.is_some_and(|size| near(found.0 as f64, size, QUARTER))
     });
-    let kept = truth.map(|truth| truth.watermark);
+    // Runs go as a whole, and leave up to a run less than the watermark.
+    let kept = truth.map(|truth| {
+        let run = f64::from(truth.run_pages) / f64::from(truth.pages);
+        [(truth.watermark - run).max(0.0), truth.watermark]
+    });
     score.note(known, "write buffer: kept", &buffer.kept, kept, |&found| {
-        kept.is_some_and(|kept| near(found, kept, QUARTER))
+        kept.is_some_and(|[least, most]| found >= least * (1.0 - QUARTER) && found <= most * (1.0 + QUARTER))
     });
 
     let ahead = findings.read_ahead.as_ref().unwrap();
