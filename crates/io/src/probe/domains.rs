@@ -209,7 +209,7 @@ pub fn find(
             also,
             "units of the device over its domains",
         );
-        return Ok(domains);
+        return Ok(at_most(domains, if is_one { SURE } else { NOT_ONE }));
     }
     let relation = best.relation;
     domains.unit = Some(relation);
@@ -221,13 +221,26 @@ pub fn find(
         domains.sub_domains = domains.sub_domains.not_known(reason);
         domains.domain = None;
     }
-    Ok(doubted(domains, &tested, queue, chunks))
+    Ok(at_most(doubted(domains, &tested, queue, chunks), if is_one { SURE } else { NOT_ONE }))
 }
 
 /// Confidence of what every test bears out.
 const SURE: f64 = 0.99;
 /// Confidence of what a test could not be made of.
 const LESS_SURE: f64 = 0.9;
+
+/// Confidence where it may be an array: what is found may be of its drives.
+const NOT_ONE: f64 = 0.85;
+
+/// The same, no surer than that.
+fn at_most(domains: Domains, confidence: f64) -> Domains {
+    Domains {
+        units: domains.units.at_most(confidence),
+        degree: domains.degree.at_most(confidence),
+        sub_domains: domains.sub_domains.at_most(confidence),
+        ..domains
+    }
+}
 
 /// What is left of the findings when the rivals of a unit have been looked at: a bus, or a controller.
 fn doubted(mut domains: Domains, tested: &Tested, queue: &Queue, chunks: Chunks) -> Domains {
@@ -246,7 +259,7 @@ fn doubted(mut domains: Domains, tested: &Tested, queue: &Queue, chunks: Chunks)
     let is_coarser = domains.domain.is_some_and(|(_, degree)| degree < domains.units.value.unwrap_or(0));
     let is_array = domains.unit_contrast > ARRAY * block;
     let is_bus = match moves_parts {
-        true => tested.contrast < 1.5 * of_block,
+        true => tested.contrast < 2.5 * of_block,
         false => !is_coarser && !is_array && !tested.is_all_that_is_held(queue),
     };
     if is_bus {
@@ -257,9 +270,7 @@ fn doubted(mut domains: Domains, tested: &Tested, queue: &Queue, chunks: Chunks)
     // A read that holds as much as it takes: nothing is in front of the unit, or it is a drive of an array that takes one command at a time.
     let is_all = queue.holds_all() && !is_coarser;
     if queue.held().is_none() || !moves_parts || is_all {
-        for finding in [&mut domains.units, &mut domains.degree, &mut domains.sub_domains] {
-            finding.confidence = finding.confidence.min(LESS_SURE);
-        }
+        domains = at_most(domains, LESS_SURE);
     }
     domains
 }
@@ -497,25 +508,30 @@ fn find_domains(
             domains.sub_domains = Finding::of(1, 0.98, statistic, reason);
             return Ok(true);
         }
-        // All share one when any second read is late by the transfer of the first, whatever digits are equal. A link would make it late, too.
+        // All share one when any second read is late by the transfer of the first, whatever digits are equal.
         let more = whole.mean() - block.mean();
         let error = (whole.error().powi(2) + block.error().powi(2)).sqrt();
         let on_link = domains.alone[1] - domains.alone[0] - transfer;
+        // Behind the bus, the block waits for the link as well; but if the two met on the link alone, the block would be there long before the chunk.
         let is_bus = more - 4.0 * error > 0.6 * transfer
-            && more + 4.0 * error < 1.3 * transfer
-            && on_link < 0.5 * transfer;
+            && more + 4.0 * error < 1.2 * (transfer + on_link.max(0.0))
+            && on_link < transfer
+            && block.mean() < 0.5 * transfer;
+        statistic = format!(
+            "{} pairs on different units; the second is {:.2} us late behind a chunk and {:.2} us behind a block, by {:.2} us at most depending on which units they are on; a transfer takes {:.2} us, and {:.2} us more lie beyond it",
+            buses[0].pairs.len(),
+            whole.mean() / 1e3,
+            block.mean() / 1e3,
+            bound / 1e3,
+            transfer / 1e3,
+            on_link / 1e3
+        );
         if round > 0 && transfer > 0.0 && is_bus && bound < 0.4 * transfer {
-            let statistic = format!(
-                "{} pairs on different units; the second takes {:.2} us longer behind a chunk than behind a block, whichever units they are on, and a transfer takes {:.2} us",
-                buses[0].pairs.len(),
-                more / 1e3,
-                transfer / 1e3
-            );
             let reason = "all units share one bus";
             domains.domain = Some((1, 1));
             domains.domain_contrast = more;
-            domains.degree = Finding::of(1, 0.98, statistic.clone(), reason);
-            domains.sub_domains = Finding::of(units, 0.98, statistic, reason);
+            domains.degree = Finding::of(1, 0.95, statistic.clone(), reason);
+            domains.sub_domains = Finding::of(units, 0.95, statistic, reason);
             return Ok(true);
         }
     }

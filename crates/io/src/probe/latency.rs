@@ -292,7 +292,7 @@ pub fn find(
                         ));
                         if (most - least) / 2.0 < UNSURE * values[0] {
                             let reason = "latency of a write, less what a read spends outside the array";
-                            Finding::of(values, 0.98, statistic, reason)
+                            Finding::of(values, sure_of_held.min(0.9), statistic, reason)
                         } else {
                             Finding::undetermined(
                                 statistic,
@@ -326,6 +326,15 @@ pub fn find(
         };
     }
     let shortest = read.value.as_ref().map_or(0.0, |values| values.iter().copied().fold(0.0, f64::max));
+    if shortest > 0.0
+        && program
+            .value
+            .as_ref()
+            .is_some_and(|values| values.iter().any(|&value| value > LONGEST_PROGRAM * shortest))
+    {
+        let reason = "what was seen is longer than a program: collections";
+        program = Finding::undetermined(program.statistic, reason);
+    }
     if program.value.as_ref().is_some_and(|values| values.iter().any(|&value| value < shortest)) {
         let reason = "what was seen is shorter than an array read, and no program is";
         program = Finding::undetermined(program.statistic, reason);
@@ -394,6 +403,8 @@ fn idle_writes(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<Vec<f6
     Ok(times)
 }
 
+/// Most array reads that a program takes: 10 to 30 in all flash from SLC to QLC.
+const LONGEST_PROGRAM: f64 = 60.0;
 /// Fewest times of which kinds of pages are told apart.
 const FEWEST: usize = 24;
 

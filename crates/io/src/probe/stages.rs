@@ -1,7 +1,7 @@
 //! The order of the stages, and what each needs.
 
 use super::domains::{Chunks, Domains};
-use super::finding::{Curve, Finding};
+use super::finding::{Curve, Finding, MOST_SURE};
 use super::findings::{FORMAT, Findings, Stage, Subject};
 use super::instrument::{Area, Instrument};
 use super::latency::Known;
@@ -381,7 +381,10 @@ fn find_chunk(
     let Some(queue) = &findings.queue else { return Ok(()) };
     let found = chunk::find(instrument, area(options), queue, if options.quick { 4 } else { 8 })?;
     // Where each drive of an array does one thing at a time, a stripe looks like a chunk.
-    let stripe = findings.array.as_ref().and_then(|array| array.value).map(|array| array.stripe);
+    let array = findings.array.as_ref().and_then(|array| array.value);
+    let stripe = array.map(|array| array.stripe);
+    let sure = if array.is_some() { MOST_SURE } else { 0.95 };
+    let found = found.at_most(sure);
     findings.chunk = Some(if found.value.is_some() && found.value == stripe {
         found.not_known("it is the stripe of the array, which hides what is smaller")
     } else {
