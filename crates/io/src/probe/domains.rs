@@ -259,7 +259,7 @@ fn doubted(mut domains: Domains, tested: &Tested, queue: &Queue, chunks: Chunks)
     let is_coarser = domains.domain.is_some_and(|(_, degree)| degree < domains.units.value.unwrap_or(0));
     let is_array = domains.unit_contrast > ARRAY * block;
     let is_bus = match moves_parts {
-        true => tested.contrast < 2.5 * of_block,
+        true => tested.contrast < 1.5 * of_block,
         false => !is_coarser && !is_array && !tested.is_all_that_is_held(queue),
     };
     if is_bus {
