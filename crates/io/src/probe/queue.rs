@@ -202,7 +202,7 @@ fn commands(
     }
     let whole = depth.round();
     let statistic = format!("{statistic}; by how long they wait, {depth:.2} are taken at a time");
-    let Some(near) = near.filter(|_| number + 4 <= tried - 1) else {
+    let Some(near) = near.filter(|_| number + 4 < tried) else {
         return Ok(Finding::undetermined(statistic, "it takes about as many as were tried"));
     };
     let step = (far.wait() - near.wait()) / f64::from(tried - 1 - number);
