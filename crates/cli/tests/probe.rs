@@ -69,7 +69,7 @@ fn a_quick_probe_finds_what_the_papers_drive_is_made_of() {
     for words in ["chunk size", "4 KiB", "write-order", "--units 20", "x/report.html", "x/profile.toml"] {
         assert!(said.out.contains(words), "{words}: {}", said.out);
     }
-    assert!(said.err.contains("stage 8 of 8, mapping"), "{}", said.err);
+    assert!(said.err.contains("stage 9 of 9, mapping"), "{}", said.err);
     let file = file(&place, "x");
     let (findings, domains) = (&file.findings, file.findings.domains.as_ref().unwrap());
     assert_eq!(file.status, Status::Complete);
@@ -197,8 +197,8 @@ fn a_directory_of_something_else_or_of_another_probe_is_left_alone() {
         place.fails(2, "probe sim:ssd-s --quick --area 64m --out x", &["damaged", "--force"]);
         assert_eq!(text(&place, "x/probe.json"), damaged);
     }
-    place.file("x/probe.json", whole.replacen("\"format\": 1", "\"format\": 2", 1));
-    place.fails(2, "probe sim:ssd-s --quick --area 64m --out x", &["found format 2", "allowed: format 1"]);
+    place.file("x/probe.json", whole.replacen("\"format\": 2", "\"format\": 3", 1));
+    place.fails(2, "probe sim:ssd-s --quick --area 64m --out x", &["found format 3", "allowed: format 2"]);
     // What another version found is no beginning of what this one finds.
     place.file("x/probe.json", &whole);
     let mut altered = file(&place, "x");

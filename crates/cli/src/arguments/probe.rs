@@ -20,13 +20,13 @@ pub struct ProbeArguments {
     /// The short probe: fewer samples, no long curves, no regions, interference or collection; under 30 s on a real device
     #[arg(long, help_heading = "Probe")]
     pub quick: bool,
-    /// Size of the area that is measured, a multiple of 1 MiB from 64 MiB on [default: 1g, with --quick 256m, or what there is]
+    /// Size of the area that is measured, a multiple of 1 MiB from 64 MiB on [default: 1g or 1/128 of the drive, with --quick 256m or 1/512, or what there is]
     #[arg(long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true, help_heading = "Probe")]
     pub area: Option<Bytes>,
     /// Where the area begins, a multiple of 1 MiB [default: 0]
     #[arg(long, value_name = "SIZE", value_parser = size, allow_negative_numbers = true, help_heading = "Probe")]
     pub start: Option<Bytes>,
-    /// Operations under way at a time, at most [default: 64 for sim:PROFILE, 32 for others]
+    /// Operations under way at a time, at most [default: 64, and one for every 4 GiB of a drive larger than 256 GiB, up to 256]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(4..=4096), help_heading = "Probe")]
     pub depth: Option<u32>,
     /// Seed of all places, and of a simulated device

@@ -47,12 +47,23 @@ impl Slope {
 
 /// Bus time of a byte that is too little for any flash, ns.
 const FASTEST: f64 = 0.25;
+/// Time of a byte that is too little for any link, ns: 16 GB/s, as PCIe 5.0 x4 has.
+const FASTEST_LINK: f64 = 0.0625;
 /// Share by which what is stated may be off.
 const TENTH: f64 = 0.1;
 /// Share by which large reads may miss the rate of the link that they fill: commands go over it, too.
 const FILLS: f64 = 0.06;
 
-/// Tells bus, link and registers apart. `idle` is what a byte more costs on an idle device, `held` for how much longer it holds a unit, which the read of
+/// What is known of what is in front of the flash.
+#[derive(Clone, Copy)]
+pub(super) struct Front {
+    /// It is known to be one drive, with one link.
+    pub is_one: bool,
+    /// A read holds one place for all of its latency.
+    pub holds_all: bool,
+}
+
+/// Tells bus, link and registers apart; `front` is what is known of what is in front. `idle` is what a byte more costs on an idle device, `held` for how much longer it holds a unit, which the read of
 /// a block holds for `unit_hold`, ns.
 pub(super) fn find(
     instrument: &mut Instrument<'_>,
@@ -61,6 +72,7 @@ pub(super) fn find(
     idle: Slope,
     held: Option<Slope>,
     unit_hold: f64,
+    Front { is_one, holds_all }: Front,
 ) -> Result<Bus, ProbeError> {
     let most = large_reads(instrument, chunks)?;
     let bytes = (chunks.sectors * SECTOR_BYTES) as f64;
@@ -123,12 +135,17 @@ pub(super) fn find(
             none(&statistic, "noise is more than what a byte costs")
         };
         let reason = "a short read holds a unit for less than a long one";
-        let whole_chunks = Finding::of(
-            false,
-            confidence(held.value / held.error.max(1e-6)).min(0.999),
-            statistic.clone(),
-            reason,
-        );
+        let of_parts = confidence(held.value / held.error.max(1e-6));
+        let whole_chunks = if of_parts > 0.99 {
+            Finding::of(false, of_parts, statistic.clone(), reason)
+        } else {
+            none(&statistic, "noise is more than what a byte costs")
+        };
+        let reason = "nothing beyond the bus is seen to take time for each byte";
+        // Less than any link takes; but where a read holds all there is, a link may be in what is held.
+        let is_none = beyond.abs() + 4.0 * noise < FASTEST_LINK && !holds_all;
+        let link =
+            if is_none { Finding::absent(0.9, statistic.clone(), reason) } else { none(&statistic, reason) };
         return Ok(Bus {
             transfer,
             range: [held.value - 3.0 * held.error, held.value + 3.0 * held.error],
@@ -138,7 +155,7 @@ pub(super) fn find(
                 &statistic,
                 "units are held for their transfers: there are none, or they do not show",
             ),
-            link: none(&statistic, "nothing beyond the bus is seen to take time for each byte"),
+            link,
         });
     }
     if most > 0.0 && unit_hold + held.value * (bytes - block) < 1.07 * bytes * 1e3 / most {
@@ -166,6 +183,17 @@ pub(super) fn find(
     let is_exceeded = most > rate / (1.0 - 3.0 * noise / beyond).max(0.2) * (1.0 + FILLS);
     let is_filled =
         !is_exceeded && (most / rate - 1.0).abs() < FILLS + noise / beyond && noise < TENTH * beyond;
+    if is_exceeded && !is_one {
+        let reason = "large reads get more than a link could give: registers let the bus work while the array does, or there are several drives";
+        return Ok(Bus {
+            transfer: none(&statistic, reason),
+            range: [0.0, idle.value.max(unit_hold / bytes)],
+            may_overlap: true,
+            whole_chunks: none(&statistic, reason),
+            cache_read: none(&statistic, reason),
+            link: none(&statistic, reason),
+        });
+    }
     if is_exceeded {
         let reason = "a unit is held for less than a transfer takes, and large reads get more than a link could give that took the rest: the bus is at work while the array is";
         // A link that large reads just fill may have its part.
@@ -196,7 +224,7 @@ pub(super) fn find(
         let sure = confidence(TENTH * held.value / held.error.max(1e-6)).min(0.99);
         Finding::of(held.value * 1e3, sure, statistic.clone(), "what longer reads hold a unit longer for")
     } else if is_filled && !hides {
-        let sure = confidence(TENTH * held.value / held.error.max(1e-6)).min(0.98);
+        let sure = confidence(TENTH * held.value / held.error.max(1e-6)).min(0.92);
         Finding::of(
             held.value * 1e3,
             sure,
@@ -211,10 +239,15 @@ pub(super) fn find(
     } else {
         transfer
     };
-    let (link, cache_read) = if is_filled {
+    // One bus that registers hide would be filled just so.
+    let is_several = domains.degree.value.is_some_and(|degree| degree > 1);
+    let (link, cache_read) = if is_filled && hides && !is_several {
+        let reason = "what large reads fill may be a link, or the bus behind registers";
+        (none(&statistic, reason), none(&statistic, registers))
+    } else if is_filled {
         let reason = "what a byte more costs beyond the bus, and all that large reads get";
         (
-            Finding::of(rate, 0.95, statistic.clone(), reason),
+            Finding::of(rate, 0.92, statistic.clone(), reason),
             none(&statistic, "what units are not held for is the link's"),
         )
     } else {
@@ -224,11 +257,16 @@ pub(super) fn find(
         let sure = confidence(held.value / held.error.max(1e-6)).min(0.999);
         let range = if transfer.value.is_some() { [held.value; 2] } else { [held.value, idle.value] };
         let reason = "a short read holds a unit for less than a long one";
-        (Finding::of(false, sure, statistic.clone(), reason), transfer, range)
+        let whole_chunks = if sure > 0.99 {
+            Finding::of(false, sure, statistic.clone(), reason)
+        } else {
+            none(&statistic, "noise is more than what a byte costs")
+        };
+        (whole_chunks, transfer, range)
     } else if is_filled {
         let (transfer, range) = shared_bus(instrument, chunks, domains, unit_hold)?;
-        let reason = "a short read holds a unit as long as a long one, and the link takes the rest";
-        (Finding::of(true, 0.95, statistic.clone(), reason), transfer, range)
+        let reason = "a short read holds a unit as long as a long one: whole chunks are moved, or registers let the array read meanwhile";
+        (none(&statistic, reason), transfer, range)
     } else {
         (none(&statistic, registers), transfer, [0.0, idle.value.max(unit_hold / bytes)])
     };

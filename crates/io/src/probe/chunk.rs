@@ -13,6 +13,7 @@
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
+use super::queue::Queue;
 use super::statistics::{Moments, confidence, in_errors, median, quantile, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
@@ -28,6 +29,8 @@ const SIGNIFICANT: f64 = 7.0;
 const HINT: f64 = 4.5;
 /// Share of the usual time by which they must differ: what is less is no array read and no transfer, but a trifle that many samples show.
 const PERCEPTIBLE: f64 = 0.04;
+/// Share of the usual time by which positions inside a chunk may not differ: an array read behind a slow controller is no more.
+const HARDLY: f64 = 0.004;
 /// By how much the best size must be likelier than the next, as a logarithm.
 const MARGIN: f64 = 8.0;
 
@@ -72,6 +75,7 @@ struct Folded {
 pub fn find(
     instrument: &mut Instrument<'_>,
     area: Area,
+    queue: &Queue,
     rounds: usize,
 ) -> Result<Finding<Bytes>, ProbeError> {
     let block = u64::from(instrument.block_sectors());
@@ -113,10 +117,19 @@ pub fn find(
             if block > 1 {
                 return coarse(instrument, area, &samples, chunk, is_divided, said);
             }
+            let by_single = folded.iter().any(|(kind, _)| *kind == Kind::Single);
             if let Some(chunk) = chunk.filter(|_| !is_divided) {
                 let z = folded.iter().map(|(_, folded)| folded.z).fold(0.0, f64::max);
                 let size = Bytes(chunk * block_bytes);
-                let sure = if chunk == before.unwrap_or(chunk) { confidence(z) } else { 0.5 };
+                // What is in one place may be in a drive of an array that takes one command at a time.
+                // And parts of a long read that are in several places of one bus take as long as if they were in one.
+                let by_pairs = folded.iter().any(|(kind, _)| *kind != Kind::Single);
+                let most = match (by_single, by_pairs) {
+                    (true, false) => 0.8,
+                    (false, _) if queue.holds_all() => 0.9,
+                    _ => 1.0,
+                };
+                let sure = if chunk == before.unwrap_or(chunk) { confidence(z).min(most) } else { 0.5 };
                 let reason = "positions at multiples of it differ from those between";
                 return Ok(Finding::of(size, sure, said.join("; "), reason));
             }
@@ -228,7 +241,7 @@ impl Samples {
             let inside = self.0.iter().filter(|(at, _)| !at.is_multiple_of(chunk));
             inside.for_each(|&(at, time)| classes[usize::from(at.is_multiple_of(part))].add(time.min(most)));
             let usual = classes[0].mean();
-            let is_perceptible = (classes[1].mean() - usual).abs() > PERCEPTIBLE * usual;
+            let is_perceptible = (classes[1].mean() - usual).abs() > HARDLY * usual;
             classes[1].count >= 8.0 && is_perceptible && welch(&classes[1], &classes[0]).abs() > HINT
         })
     }

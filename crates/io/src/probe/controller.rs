@@ -5,7 +5,8 @@ use super::error::ProbeError;
 use super::finding::Finding;
 use super::instrument::Instrument;
 use super::latency::{KEPT, READS, companions};
-use super::statistics::{Moments, median};
+use super::queue::Queue;
+use super::statistics::{Moments, median, quantile};
 use crate::target::Operation;
 use planewise_model::Ns;
 use rand::RngExt;
@@ -22,16 +23,16 @@ pub enum Turn {
 }
 
 /// What a write waits for that is issued right after a read, beyond what two reads wait for one another. `read` and `write` are the latencies of
-/// a chunk on an idle device, `command` the least time between two commands, ns.
+/// a chunk on an idle device, `command` the least time between two commands, `reads` the time between reads under load, ns.
 pub(super) fn turn(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
-    read: f64,
-    write: f64,
+    [read, write]: [f64; 2],
     command: Option<f64>,
+    reads: f64,
 ) -> Result<Finding<Turn>, ProbeError> {
     let sectors = chunks.sectors as u32;
-    let (mut later, mut waited) = (0u32, Moments::default());
+    let (mut later, mut waited, mut each) = (0u32, Moments::default(), Vec::new());
     const TRIALS: u32 = 256;
     for _ in 0..TRIALS {
         let places = [(); 2].map(|()| chunks.at(instrument.rng.random_range(0..chunks.count())).0);
@@ -41,6 +42,7 @@ pub(super) fn turn(
         ])?;
         later += u32::from(ends[1] > ends[0]);
         waited.add(ends[1].0 as f64 - write);
+        each.push(ends[1].0 as f64 - write);
         // What the write left behind must not meet the next read.
         instrument.pause(Ns::from_millis(3))?;
     }
@@ -53,6 +55,10 @@ pub(super) fn turn(
         read / 1e3,
         write / 1e3
     );
+    let [low, high] = [0.1, 0.9].map(|share| quantile(&mut each, share));
+    if high - low > 0.5 * high.abs() && high > 0.1 * write {
+        return Ok(Finding::undetermined(statistic, "some writes wait, and others do not"));
+    }
     // Without waiting for the read, the write would be the first to end.
     let could_be_first = write + 1.2 * command.unwrap_or(0.0) < 0.9 * read;
     Ok(match share {
@@ -66,6 +72,15 @@ pub(super) fn turn(
                     statistic,
                     "it waits, but perhaps for a unit or for room in the buffer",
                 ));
+            }
+            if waited.mean().abs() + 3.0 * waited.error() < 0.05 * write.min(read) {
+                let reason = "it waits no longer than a second read does";
+                return Ok(Finding::of(Turn::Costs(0.0), 0.9, statistic, reason));
+            }
+            // What reads under load follow one another at may be the controller's time for the read's command.
+            if waited.mean() < 2.0 * reads {
+                let reason = "it waits no longer than the controller may need for the read";
+                return Ok(Finding::undetermined(statistic, reason));
             }
             // Of what a second command waits for anyway, all or nothing may be in it.
             let error = 3.0 * waited.error();
@@ -93,21 +108,23 @@ pub(super) fn turn(
     })
 }
 
+/// Time between two commands that can be told from none, ns.
+const SEEN: f64 = 50.0;
+
 /// Least time between two commands: by how much the second of two reads of different domains completes later. `held` is how long a unit is held by
 /// one, `on_bus` how long its bus may be, ns.
 pub(super) fn command(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     domains: &Domains,
-    alone: f64,
-    held: Option<f64>,
-    on_bus: f64,
+    queue: &Queue,
+    [alone, held, on_bus]: [f64; 3],
 ) -> Result<(Finding<f64>, f64), ProbeError> {
     let block = instrument.block_sectors();
     let apart = |one: u64, other: u64| match (domains.domain, domains.unit) {
-        (Some((stride, degree)), _) => one / stride % degree != other / stride % degree,
-        (None, Some(unit)) => !unit.holds(one, other),
-        (None, None) => true,
+        (Some((stride, degree)), _) if degree > 1 => one / stride % degree != other / stride % degree,
+        (_, Some(unit)) => !unit.holds(one, other),
+        (_, None) => true,
     };
     let mut behind = Vec::new();
     for _ in 0..READS / 2 {
@@ -121,6 +138,7 @@ pub(super) fn command(
         behind.push(ends[1].0 as f64 - ends[0].0 as f64 - difference);
     }
     let moments = Moments::of(behind.iter().copied());
+    let late = quantile(&mut behind.clone(), 0.9);
     let value = median(&mut behind).max(0.0);
     let statistic = format!(
         "the second of two reads of different domains ends {value:.0} ns after the first, {:.0} ns standard error",
@@ -135,25 +153,34 @@ pub(super) fn command(
     })?;
     let interval = loaded.second_half_interval();
     // What the units would do if nothing else limited them: a closed network with so many customers.
-    let customers = f64::from(depth);
+    let customers = f64::from(queue.depth(depth));
     let closed = |held: f64, places: f64| held * (places + customers - 1.0) / (places * customers);
     // Nor do buses let more through; domains that are not known may be one.
-    let by_units =
-        closed(held.unwrap_or(alone), units).max(closed(on_bus, domains.degree.value.unwrap_or(1) as f64));
+    let by_units = closed(held, units).max(closed(on_bus, domains.degree.value.unwrap_or(1) as f64));
     let statistic = format!(
         "{statistic}; {depth} at a time complete every {interval:.0} ns, by their units and buses every {by_units:.0} ns"
     );
-    let is_clear = value > 4.0 * moments.error() && value > 0.002 * alone;
+    let is_clear = moments.error() < 0.05 * value && value > SEEN;
     if interval > 1.5 * by_units && interval > alone / customers * 1.2 && interval > value {
+        // A queue of so few commands would make it so, too, if nobody knows how many it takes: two at a time would complete twice as fast as one.
+        let share = interval / alone;
+        if queue.commands.value.is_none() && !(0.55..0.93).contains(&share) {
+            let reason = "reads all over the device complete no faster: for the controller, or because so few commands are taken at a time";
+            return Ok((Finding::undetermined(statistic, reason), 0.0));
+        }
         let reason = "reads all over the device complete no faster, and their units could";
         let behind = if is_clear { value.min(interval) } else { 0.0 };
-        return Ok((Finding::of(interval, 0.95, statistic, reason), behind));
+        return Ok((Finding::of(interval, 0.92, statistic, reason), behind));
     }
     let reason = "commands that share nothing else follow one another at this distance";
-    Ok(if is_clear {
-        (Finding::of(value, 0.99, statistic, reason), value)
-    } else {
+    Ok(if is_clear && moments.mean() < 3.0 * value {
+        (Finding::of(value, 0.92, statistic, reason), value)
+    } else if value + 3.0 * moments.error() < 0.01 * alone && late < 0.01 * alone && behind.len() > READS / 8
+    {
         (Finding::of(0.0, 0.9, statistic, "no distance between commands can be seen"), 0.0)
+    } else {
+        let reason = "noise, or what only some commands wait for, hides it";
+        (Finding::undetermined(statistic, reason), 0.0)
     })
 }
 
@@ -179,8 +206,8 @@ pub(super) fn queues_inside(
         let other = (0..256).find_map(|_| {
             let (start, of) = chunks.at(instrument.rng.random_range(0..chunks.count()));
             let apart = match domains.domain {
-                Some((stride, degree)) => of / stride % degree != number / stride % degree,
-                None => !unit.holds(number, of),
+                Some((stride, degree)) if degree > 1 => of / stride % degree != number / stride % degree,
+                _ => !unit.holds(number, of),
             };
             apart.then_some(start)
         });
@@ -200,10 +227,10 @@ pub(super) fn queues_inside(
         alone / 1e3
     );
     Ok(match waits / alone {
-        share if share > 0.5 => {
-            Finding::of(false, 0.99, statistic, "it waits for them: commands are taken in order")
+        share if share > 0.7 => {
+            Finding::of(false, 0.98, statistic, "it waits for them: commands are taken in order")
         }
-        share if share < 0.3 => Finding::of(true, 0.99, statistic, "it overtakes them"),
+        share if share < 0.15 => Finding::of(true, 0.98, statistic, "it overtakes them"),
         _ => Finding::undetermined(statistic, "it waits longer, but not as long as for a unit"),
     })
 }

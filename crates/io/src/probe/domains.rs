@@ -8,10 +8,13 @@
 //!   planes cannot serve the two together, as the first has begun;
 //! * *simultaneous* reads of a whole chunk and a block on different units: the block is late when both share a domain (a channel).
 
+use super::array::Array;
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
+use super::queue::Queue;
 use super::relation::{Fit, Pair, Relation, fit, search};
+use super::rivals::{self, Tested};
 use super::statistics::{Moments, confidence, in_errors, median, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
@@ -90,15 +93,42 @@ impl Chunks {
     }
 }
 
-/// Looks for units and domains; `rounds` limits the effort.
+/// Looks for units and domains; `array` is what is known of several drives; `rounds` limits the effort.
 ///
 /// # Errors
 /// The target fails; the user wants it to end.
-pub fn find(instrument: &mut Instrument<'_>, chunks: Chunks, rounds: usize) -> Result<Domains, ProbeError> {
+pub fn find(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    queue: &Queue,
+    array: Option<Array>,
+    rounds: usize,
+) -> Result<Domains, ProbeError> {
     let alone = [
         latency_alone(instrument, chunks, u64::from(instrument.block_sectors()))?,
         latency_alone(instrument, chunks, chunks.sectors)?,
     ];
+    let is_one = array.is_some_and(|array| array.members == 1);
+    if let Some(array) = array.filter(|array| array.members > 1) {
+        let reason = format!(
+            "it is an array of {} drives: each has units and domains of its own, and is to be probed by itself",
+            array.members
+        );
+        return Ok(Domains::unknown(alone, String::new(), &reason));
+    }
+    if queue.is_divided && !is_one {
+        let statistic = queue.commands.statistic.clone();
+        let reason = "some reads wait behind others and some do not: there may be several drives, each with units and domains of its own";
+        return Ok(Domains::unknown(alone, statistic, reason));
+    }
+    if queue.is_serial() {
+        let statistic = queue.commands.statistic.clone();
+        return Ok(Domains::unknown(
+            alone,
+            statistic,
+            "commands are taken one at a time: no two of them meet inside",
+        ));
+    }
     let mut pairs = Vec::new();
     let mut fits = Vec::new();
     for round in 1..=rounds {
@@ -136,7 +166,20 @@ pub fn find(instrument: &mut Instrument<'_>, chunks: Chunks, rounds: usize) -> R
             "the best relation does not explain the slow pairs well enough",
         ));
     }
-    let sure = 1.0 - (-certain).exp();
+    let tested = rivals::test(instrument, chunks, best.relation)?;
+    let statistic = format!(
+        "{statistic}; of others drawn to test it, {:.0} % do not wait, the rest {:.1} us",
+        tested.missed * 100.0,
+        tested.contrast / 1e3
+    );
+    if !tested.is_whole() {
+        let reason = "some of the chunks that the best relation puts together do not wait for one another: it is too coarse, or none that can be told";
+        return Ok(Domains::unknown(alone, statistic, reason));
+    }
+    if tested.is_several_buses(alone[1] - alone[0]) {
+        let reason = "what chunks wait for that the best relation puts together is in front of several buses: a controller, as in an array of drives";
+        return Ok(Domains::unknown(alone, statistic, reason));
+    }
     let mut domains = Domains {
         unit_contrast: best.means[1] - best.means[0],
         ..Domains::unknown(alone, String::new(), "")
@@ -144,30 +187,92 @@ pub fn find(instrument: &mut Instrument<'_>, chunks: Chunks, rounds: usize) -> R
     if let Some(finer) = refine(instrument, chunks, rounds, alone[0], best.relation, &pairs)? {
         // Slow transfers make all of a domain slow; the units in it are slower still.
         let unit = finer.relation;
-        domains.unit = Some(unit);
-        domains.domain = Some((best.relation.skipped, best.relation.units()));
-        domains.domain_contrast = domains.unit_contrast;
-        domains.unit_contrast += (finer.means[1] - finer.means[0]) / 2.0;
         let also = format!(
             "{statistic}; of those, the ones on one unit take {:.1} us longer than others",
             (finer.means[1] - finer.means[0]) / 1e3
         );
+        let of_units = rivals::test(instrument, chunks, unit)?;
+        if !of_units.is_whole() || !of_units.is_as_long_as_held(queue) {
+            let reason = "chunks wait for one another on two levels, and neither is clearly a unit";
+            return Ok(Domains::unknown(alone, also, reason));
+        }
+        domains.unit = Some(unit);
+        domains.domain = Some((best.relation.skipped, best.relation.units()));
+        domains.domain_contrast = domains.unit_contrast;
+        domains.unit_contrast += (finer.means[1] - finer.means[0]) / 2.0;
         let reason = "chunks of one domain share a bus";
-        domains.degree = Finding::of(best.relation.units(), sure, statistic, reason);
-        domains.units = Finding::of(unit.units(), sure, also.clone(), described(unit));
+        domains.degree = Finding::of(best.relation.units(), SURE, statistic, reason);
+        domains.units = Finding::of(unit.units(), SURE, also.clone(), described(unit));
         domains.sub_domains = Finding::of(
             unit.units() / best.relation.units(),
-            sure,
+            SURE,
             also,
             "units of the device over its domains",
         );
-        return Ok(domains);
+        return Ok(at_most(domains, if is_one { SURE } else { NOT_ONE }));
     }
     let relation = best.relation;
     domains.unit = Some(relation);
-    domains.units = Finding::of(relation.units(), sure, statistic, described(relation));
-    find_domains(instrument, chunks, rounds, &mut domains, relation)?;
-    Ok(domains)
+    domains.units = Finding::of(relation.units(), SURE, statistic, described(relation));
+    let alike = find_domains(instrument, chunks, rounds, &mut domains, relation)?;
+    if !alike && !is_one {
+        let reason = "units that wait for one another do so behind long reads only: for a bus, or for the link of one of several drives";
+        domains.degree = domains.degree.not_known(reason);
+        domains.sub_domains = domains.sub_domains.not_known(reason);
+        domains.domain = None;
+    }
+    Ok(at_most(doubted(domains, &tested, queue, chunks), if is_one { SURE } else { NOT_ONE }))
+}
+
+/// Confidence of what every test bears out.
+const SURE: f64 = 0.99;
+/// Confidence of what a test could not be made of.
+const LESS_SURE: f64 = 0.9;
+
+/// Confidence where it may be an array: what is found may be of its drives.
+const NOT_ONE: f64 = 0.85;
+
+/// The same, no surer than that.
+fn at_most(domains: Domains, confidence: f64) -> Domains {
+    Domains {
+        units: domains.units.at_most(confidence),
+        degree: domains.degree.at_most(confidence),
+        sub_domains: domains.sub_domains.at_most(confidence),
+        ..domains
+    }
+}
+
+/// What is left of the findings when the rivals of a unit have been looked at: a bus, or a controller.
+fn doubted(mut domains: Domains, tested: &Tested, queue: &Queue, chunks: Chunks) -> Domains {
+    let unknown = |domains: &Domains, reason: &str| {
+        Domains::unknown(domains.alone, domains.units.statistic.clone(), reason)
+    };
+    if !tested.is_as_long_as_held(queue) {
+        let reason = "chunks that wait for one another do so for less time than one place is held by a read: for something else than a unit";
+        return unknown(&domains, reason);
+    }
+    // A bus is held by a block for no longer than a block is the dearer for its bytes, unless whole chunks are moved.
+    let [block, chunk] = domains.alone;
+    let blocks = chunks.sectors.max(2) as f64;
+    let of_block = (chunk - block) / (blocks - 1.0);
+    let moves_parts = tested.growth[0] > 3.0 * tested.noise && tested.growth[0] > 0.1 * (chunk - block);
+    let is_coarser = domains.domain.is_some_and(|(_, degree)| degree < domains.units.value.unwrap_or(0));
+    let is_array = domains.unit_contrast > ARRAY * block;
+    let is_bus = match moves_parts {
+        true => tested.contrast < 1.5 * of_block,
+        false => !is_coarser && !is_array && !tested.is_all_that_is_held(queue),
+    };
+    if is_bus {
+        let reason =
+            "chunks wait for one another no longer than a transfer may take: for a unit or for a bus";
+        return unknown(&domains, reason);
+    }
+    // A read that holds as much as it takes: nothing is in front of the unit, or it is a drive of an array that takes one command at a time.
+    let is_all = queue.holds_all() && !is_coarser;
+    if queue.held().is_none() || !moves_parts || is_all {
+        domains = at_most(domains, LESS_SURE);
+    }
+    domains
 }
 
 /// Whether pairs that share by `relation` fall into two classes themselves: then it was the domains, and the finer relation is that of units.
@@ -237,7 +342,7 @@ fn latency_alone(instrument: &mut Instrument<'_>, chunks: Chunks, sectors: u64) 
 }
 
 /// Draws two different chunks whose numbers are as wanted; none when that seems impossible.
-fn draw_pair(
+pub(super) fn draw_pair(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     wanted: impl Fn(u64, u64) -> bool,
@@ -316,14 +421,14 @@ impl Digit {
     }
 }
 
-/// Whether units share domains, and how many domains there are.
+/// Whether units share domains, and how many domains there are. Returns whether what they share is a bus by the size of the reads, too.
 fn find_domains(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     rounds: usize,
     domains: &mut Domains,
     relation: Relation,
-) -> Result<(), ProbeError> {
+) -> Result<bool, ProbeError> {
     let digits = Digit::within(relation);
     let units = relation.units();
     let mut buses = [chunks.sectors as u32, instrument.block_sectors()].map(|first| SharedBus {
@@ -335,7 +440,7 @@ fn find_domains(
     let transfer = transfer(instrument, chunks, relation)?;
     let mut statistic = String::new();
     for round in 0..rounds {
-        let mut bound = 0.0f64;
+        let (mut bound, mut verdict) = (0.0f64, None);
         for bus in &mut buses {
             bus.measure(instrument, chunks, relation, domains.alone[0])?;
             let mut fits: Vec<(Digit, Fit, f64)> = digits
@@ -358,58 +463,102 @@ fn find_domains(
                     (best.means[1] - best.means[0]) / 1e3,
                     in_errors(z)
                 );
-                if z > 6.0 && margin > MARGIN {
+                if z > 6.0 && margin > MARGIN && verdict.is_none() {
                     let sure = (1.0 - (-margin).exp()).min(confidence(z));
-                    domains.domain = Some((digit.stride, digit.degree));
-                    domains.domain_contrast = best.means[1] - best.means[0];
-                    let reason = "chunks of one domain share a bus";
-                    domains.degree = Finding::of(digit.degree, sure, statistic.clone(), reason);
-                    let reason = "units of the device over its domains";
-                    domains.sub_domains = Finding::of(units / digit.degree, sure, statistic, reason);
-                    return Ok(());
+                    verdict = Some((digit, best.means[1] - best.means[0], sure, statistic.clone()));
                 }
             }
             bound = digits.iter().map(|&digit| upper_bound(&bus.pairs, digit)).fold(bound, f64::max);
         }
+        if let Some((digit, contrast, sure, statistic)) = verdict {
+            domains.domain = Some((digit.stride, digit.degree));
+            domains.domain_contrast = contrast;
+            let reason = "chunks of one domain share a bus";
+            domains.degree = Finding::of(digit.degree, sure, statistic.clone(), reason);
+            let reason = "units of the device over its domains";
+            domains.sub_domains = Finding::of(units / digit.degree, sure, statistic, reason);
+            // A bus makes blocks wait for blocks, too, where whole chunks are moved; and else for a chunk as long as it is transferred.
+            let [chunk, block] = [0, 1].map(|bus: usize| {
+                let [apart, together] = classes(&buses[bus].pairs, digit);
+                together.mean() - apart.mean()
+            });
+            return Ok(if transfer > 0.0 { chunk > 0.5 * transfer } else { block > 0.5 * chunk });
+        }
         // No two units share anything when even the largest effect that the measurements allow is too small to be a transfer, and
-        // the controller does not keep the two so far apart that they cannot meet.
+        // the controller does not keep the two so far apart that they cannot meet; nor do all share one.
         let least = transfer.max((chunks.sectors * SECTOR_BYTES) as f64 * FASTEST_BUS);
         let behind = median(&mut buses[1].behind);
         let is_array = domains.unit_contrast > ARRAY * domains.alone[0];
-        if bound < SEEN * least && behind < 0.5 * least && relation.outer == 1 && is_array {
+        let [whole, block] =
+            [0, 1].map(|bus: usize| Moments::of(buses[bus].pairs.iter().map(|pair| pair.time)));
+        let late = whole.mean() + 4.0 * whole.error();
+        if bound < SEEN * least
+            && behind < 0.5 * least
+            && late < SEEN * least
+            && relation.outer == 1
+            && is_array
+        {
             let statistic = format!(
                 "{} pairs on different units; no two of them share more than {bound:.0} ns of a transfer",
                 buses[0].pairs.len()
             );
             let reason = "no two units share a bus";
             domains.domain = Some((relation.skipped, units));
-            domains.degree = Finding::of(units, 0.999, statistic.clone(), reason);
-            domains.sub_domains = Finding::of(1, 0.999, statistic, reason);
-            return Ok(());
+            domains.degree = Finding::of(units, 0.98, statistic.clone(), reason);
+            domains.sub_domains = Finding::of(1, 0.98, statistic, reason);
+            return Ok(true);
+        }
+        // All share one when any second read is late by the transfer of the first, whatever digits are equal.
+        let more = whole.mean() - block.mean();
+        let error = (whole.error().powi(2) + block.error().powi(2)).sqrt();
+        let on_link = domains.alone[1] - domains.alone[0] - transfer;
+        // Behind the bus, the block waits for the link as well; but if the two met on the link alone, the block would be there long before the chunk.
+        let is_bus = more - 4.0 * error > 0.6 * transfer
+            && more + 4.0 * error < 1.2 * (transfer + on_link.max(0.0))
+            && on_link < transfer
+            && block.mean() < 0.5 * transfer;
+        statistic = format!(
+            "{} pairs on different units; the second is {:.2} us late behind a chunk and {:.2} us behind a block, by {:.2} us at most depending on which units they are on; a transfer takes {:.2} us, and {:.2} us more lie beyond it",
+            buses[0].pairs.len(),
+            whole.mean() / 1e3,
+            block.mean() / 1e3,
+            bound / 1e3,
+            transfer / 1e3,
+            on_link / 1e3
+        );
+        if round > 0 && transfer > 0.0 && is_bus && bound < 0.4 * transfer {
+            let reason = "all units share one bus";
+            domains.domain = Some((1, 1));
+            domains.domain_contrast = more;
+            domains.degree = Finding::of(1, 0.95, statistic.clone(), reason);
+            domains.sub_domains = Finding::of(units, 0.95, statistic, reason);
+            return Ok(true);
         }
     }
     let reason = "units are told apart, but not which of them share a domain: something slower, or noise, hides the bus";
     domains.degree = Finding::undetermined(statistic.clone(), reason);
     domains.sub_domains = Finding::undetermined(statistic, reason);
-    Ok(())
+    Ok(true)
 }
 
 /// How much longer a unit is held by a read of a whole chunk than by one of a block, ns: a transfer over its bus, unless whole pages are always
 /// moved. Seen by a read behind it, which the link to the host does not delay.
 fn transfer(instrument: &mut Instrument<'_>, chunks: Chunks, relation: Relation) -> Result<f64, ProbeError> {
     let block = instrument.block_sectors();
-    let mut held = [Moments::default(); 2];
-    for _ in 0..128 {
+    let mut longer = Moments::default();
+    for _ in 0..256 {
         let wanted = |one, other| relation.holds(one, other);
         let Some((first, second)) = draw_pair(instrument, chunks, wanted) else { continue };
         let (from, to) = (chunks.at(first.max(second)).0, chunks.at(first.min(second)).0);
-        for (first, held) in [chunks.sectors as u32, block].into_iter().zip(&mut held) {
+        // The same pair twice: pages that take different times to read must not pass for a transfer.
+        let behind = [chunks.sectors as u32, block].map(|first| {
             let group = [(Operation::read(from, first), Ns::ZERO), (Operation::read(to, block), STAGGER)];
-            held.add(instrument.group(group)?[1].0 as f64);
-        }
+            instrument.group(group).map(|ends| ends[1].0 as f64)
+        });
+        let [chunk, short] = behind;
+        longer.add(chunk? - short?);
     }
-    let error = (held[0].error().powi(2) + held[1].error().powi(2)).sqrt();
-    Ok((held[0].mean() - held[1].mean() - 3.0 * error).max(0.0))
+    Ok((longer.mean() - 3.0 * longer.error()).max(0.0))
 }
 
 /// Time per byte of the fastest bus to expect, ns: 4 GB/s, more than flash interfaces of the mid-2020s have.

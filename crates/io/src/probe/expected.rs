@@ -150,6 +150,7 @@ fn cost(
     let of = |short: u64, full: u64| if quick { short } else { full };
     match name {
         "fill" => Cost { written: area, pause: of(500, 5000), ..Cost::default() },
+        "queue" => Cost { serial: 20_000, ..Cost::default() },
         "chunk" => Cost { serial: 12_288 * of(3, 4), ..Cost::default() },
         "domains" => Cost { serial: 4096 * of(6, 12), ..Cost::default() },
         "curves" => Cost { serial: 60_000, ..Cost::default() },
@@ -160,7 +161,7 @@ fn cost(
             Cost {
                 serial: 5000,
                 written: area + (write_buffer::BURSTS as u64 * (burst + long) + 64) * chunk,
-                pause: 10_500,
+                pause: 11_140,
                 ..Cost::default()
             }
         }
@@ -170,7 +171,7 @@ fn cost(
             // ones, twice where no read met a program.
             written: (1024 + behind + 256) * chunk + 2 * (4096 * chunk).max(128 << 20),
             // Of what is tried, a quarter is enough as a rule.
-            pause: if units.is_some() { 4 * behind + 768 } else { 768 },
+            pause: if units.is_some() { 4 * behind + 2816 } else { 2816 },
             ..Cost::default()
         },
         "parallelism" => {
@@ -266,7 +267,8 @@ mod tests {
             let (name, written) = (entry.name.to_owned(), Bytes(0));
             findings.stages.push(probe::Stage { name, seconds: 0.0, reads: 0, written });
         }
-        let reads = ["chunk", "domains", "curves", "read-ahead", "latency", "parallelism", "regions"];
+        let reads =
+            ["queue", "chunk", "domains", "curves", "read-ahead", "latency", "parallelism", "regions"];
         let expected: Vec<_> =
             STAGES.iter().map(|entry| reads.contains(&entry.name).then_some(entry.name)).collect();
         assert_eq!(refills, expected);

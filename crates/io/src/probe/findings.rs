@@ -1,5 +1,6 @@
 //! Everything that a probe found, as its file holds it: what is there after each stage, so that an interrupted probe goes on.
 
+use super::array::Array;
 use super::collection::Onset;
 use super::domains::Domains;
 use super::finding::{Curve, Finding};
@@ -7,6 +8,7 @@ use super::interference::Interference;
 use super::latency::Latencies;
 use super::mapping::Mapping;
 use super::parallelism::Parallelism;
+use super::queue::Queue;
 use super::read_ahead::ReadAhead;
 use super::regions::Regions;
 use super::write_buffer::WriteBuffer;
@@ -14,7 +16,7 @@ use planewise_model::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file's format.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What a probe found, as far as it got.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -25,6 +27,10 @@ pub struct Findings {
     pub subject: Subject,
     /// Stages that are done, in order.
     pub stages: Vec<Stage>,
+    /// Commands at a time.
+    pub queue: Option<Queue>,
+    /// Drives, where it is an array.
+    pub array: Option<Finding<Array>>,
     /// Chunk size.
     pub chunk: Option<Finding<Bytes>>,
     /// Units, domains, sub-domains.

@@ -142,10 +142,29 @@ impl<'a> Instrument<'a> {
     /// # Errors
     /// The target fails; the user wants it to end.
     pub fn group<const N: usize>(&mut self, group: [(Operation, Ns); N]) -> Result<[Ns; N], ProbeError> {
+        let mut ends = [Ns::ZERO; N];
+        self.issue(group, &mut ends)?;
+        Ok(ends)
+    }
+
+    /// Issues operations on an idle target, up to its depth, all at once and in this order, and waits for all. Returns how long each took.
+    ///
+    /// # Errors
+    /// The target fails; the user wants it to end.
+    pub fn burst(&mut self, operations: &[Operation]) -> Result<Vec<Ns>, ProbeError> {
+        let mut ends = vec![Ns::ZERO; operations.len()];
+        self.issue(operations.iter().map(|&operation| (operation, Ns::ZERO)), &mut ends)?;
+        Ok(ends)
+    }
+
+    fn issue(
+        &mut self,
+        group: impl IntoIterator<Item = (Operation, Ns)>,
+        ends: &mut [Ns],
+    ) -> Result<(), ProbeError> {
         self.look()?;
         let began = self.target.now();
-        let mut ends = [Ns::ZERO; N];
-        let mut left = N;
+        let mut left = ends.len();
         let mut completed = std::mem::take(&mut self.completed);
         completed.clear();
         for (tag, (operation, after)) in group.into_iter().enumerate() {
@@ -165,7 +184,7 @@ impl<'a> Instrument<'a> {
             }
         }
         self.completed = completed;
-        Ok(ends)
+        Ok(())
     }
 
     /// Keeps `depth` operations under way: asks `next` (with the number of the operation) for each until it gives none, or `until`

@@ -3,12 +3,14 @@
 //! On an idle device all of it adds up. What a unit, a bus or the controller is *held* for shows only when something waits for it: so units
 //! and buses that the earlier stages found are kept busy, and the time between completions is what each operation holds them for.
 
-use super::bus::{self, Bus, Slope};
+use super::array::Array;
+use super::bus::{self, Bus, Front, Slope};
 use super::controller::{self, Turn};
 use super::domains::{Chunks, Domains, STAGGER};
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::Instrument;
+use super::queue::{BUSY, LIMITS, Queue};
 use super::statistics::{Moments, median, quantile};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
@@ -68,8 +70,37 @@ pub const COMMAND_CYCLES: f64 = 300.0;
 const MOST_TYPES: usize = 4;
 /// Standard deviations by which page types must differ to be told apart.
 const APART: f64 = 3.2;
+/// Confidence of what a place is held for: buffers that serve other places may make it look slow.
+const HELD: f64 = 0.95;
+/// Confidence where it may be an array, whose drives have controllers that may be what is held.
+const NOT_ONE: f64 = 0.85;
+/// Confidence where a read holds all there is for all of its latency: nothing is in front of the flash, or a drive takes one command at a time.
+const ALL_HELD: f64 = 0.9;
 /// Share of a time that may be unknown for it to be stated: half of the tenth within which it is said to be.
 const UNSURE: f64 = 0.05;
+
+/// What earlier stages found.
+#[derive(Clone, Copy)]
+pub struct Known<'a> {
+    /// Units and domains.
+    pub domains: &'a Domains,
+    /// Commands at a time.
+    pub queue: &'a Queue,
+    /// Drives.
+    pub array: Option<Array>,
+}
+
+impl Known<'_> {
+    /// Whether it is known to be one drive.
+    fn is_one(&self) -> bool {
+        self.array.is_some_and(|array| array.members == 1)
+    }
+
+    /// Whether there are signs of several drives.
+    fn is_several(&self) -> bool {
+        self.array.map_or(self.queue.is_divided, |array| array.members > 1)
+    }
+}
 
 /// Measures the latencies. `buffered` is whether a write buffer hides programs.
 ///
@@ -78,9 +109,10 @@ const UNSURE: f64 = 0.05;
 pub fn find(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
-    domains: &Domains,
+    known: Known<'_>,
     buffered: Option<bool>,
 ) -> Result<(Latencies, Vec<Curve>), ProbeError> {
+    let Known { domains, queue, .. } = known;
     let block = instrument.block_sectors();
     let whole = chunks.sectors as u32;
     let bytes = |sectors: u32| f64::from(sectors) * SECTOR_BYTES as f64;
@@ -100,8 +132,18 @@ pub fn find(
     let is_lost = !still_hold(instrument, chunks, domains)?;
     let domains = if is_lost { &lost } else { domains };
     let units = domains.units.value;
-    let held = hold(instrument, chunks, domains, [block, whole], block_mean)?;
+    // In an array, what holds up reads of one place may be the controller of its drive.
+    let held = match known.is_several() {
+        true => None,
+        false => hold(instrument, chunks, domains, queue, [block, whole], block_mean)?,
+    };
+    let sure_of_held = match (queue.holds_all(), known.is_one()) {
+        (_, false) => NOT_ONE,
+        (true, true) => ALL_HELD,
+        (false, true) => HELD,
+    };
     let unknown = "units are not known, so that none can be kept busy";
+    let not_held = "reads of one place are as fast as reads of all places, so that no unit can be kept busy";
     let unit_hold = match &held {
         Some(Held { short, longer }) => {
             let statistic = format!(
@@ -111,28 +153,57 @@ pub fn find(
                 (short.mean() + longer.mean()) / 1e3,
                 Bytes(bytes(whole) as u64)
             );
-            Finding::of(short.mean(), 0.999, statistic, "units kept busy by reads of blocks")
+            let reason = "one place kept busy by reads of blocks, which are slower than those of others";
+            Finding::of(short.mean(), sure_of_held, statistic, reason)
         }
-        None => Finding::undetermined(String::new(), unknown),
+        None => Finding::undetermined(queue.commands.statistic.clone(), not_held),
     };
     let idle_slope = Slope::of(&longer, span);
     let held_slope = held.as_ref().map(|held| Slope::of(&held.longer, span));
-    let Bus { transfer, range, may_overlap, whole_chunks, cache_read, link } =
-        bus::find(instrument, chunks, domains, idle_slope, held_slope, unit_hold.value.unwrap_or(0.0))?;
+    let Bus { mut transfer, range, may_overlap, mut whole_chunks, cache_read, link } = bus::find(
+        instrument,
+        chunks,
+        domains,
+        idle_slope,
+        held_slope,
+        unit_hold.value.unwrap_or(0.0),
+        Front { is_one: known.is_one(), holds_all: queue.holds_all() },
+    )?;
+    if sure_of_held < HELD {
+        transfer = transfer.at_most(sure_of_held);
+        whole_chunks = whole_chunks.at_most(sure_of_held);
+    }
     let bus = (range[0] + range[1]) / 2.0;
     let moved = if whole_chunks.value == Some(false) { bytes(block) } else { bytes(whole) };
     let link_block = link.value.map_or(0.0, |rate| bytes(block) * 1e3 / rate);
 
     let queues_inside = controller::queues_inside(instrument, chunks, domains, block_read)?;
-    let (command, behind) = if domains.unit.is_none() {
+    let queues_inside = if known.is_several() {
+        queues_inside.not_known("there may be several drives, each with a queue of its own")
+    } else {
+        queues_inside
+    };
+    let (command, behind) = if known.is_several() {
+        let reason = "there may be several drives, each with a controller of its own";
+        (Finding::undetermined(String::new(), reason), 0.0)
+    } else if domains.unit.is_none() {
         let reason = "units are not known, so that what two commands share is not, either";
         (Finding::undetermined(String::new(), reason), 0.0)
     } else if queues_inside.value == Some(false) {
         let reason = "commands wait for those before them, which hides what the controller needs";
         (Finding::undetermined(String::new(), reason), 0.0)
     } else {
-        controller::command(instrument, chunks, domains, block_read, unit_hold.value, moved * range[1])?
+        controller::command(
+            instrument,
+            chunks,
+            domains,
+            queue,
+            [block_read, unit_hold.value.unwrap_or(block_read), moved * range[1]],
+        )?
     };
+    // What rests on units is no surer than they are.
+    let rests = if domains.unit.is_some() { domains.units.confidence } else { 1.0 };
+    let (queues_inside, command) = (queues_inside.at_most(rests), command.at_most(rests));
     let held = unit_hold.value;
     let overhead = held.map_or(0.0, |held| (block_mean - held - link_block).max(0.0));
     let types = page_types(&blocks);
@@ -164,7 +235,7 @@ pub fn find(
                 let values: Vec<f64> =
                     types.iter().map(|mean| (middle + mean - block_mean).max(0.0)).collect();
                 // Where a unit does not account for most of a read's latency, what takes turns there may be a bus.
-                let sure = if overhead < 0.25 * block_mean { 0.99 } else { 0.9 };
+                let sure = if overhead < 0.25 * block_mean { HELD } else { 0.9 }.min(sure_of_held);
                 Finding::of(values, sure, statistic, "what a unit is held for, less its transfer")
             } else {
                 let reason =
@@ -172,7 +243,7 @@ pub fn find(
                 Finding::undetermined(statistic, reason)
             }
         }
-        None => Finding::undetermined(String::new(), unknown),
+        None => Finding::undetermined(String::new(), not_held),
     };
 
     let mut chunk_write = None;
@@ -187,24 +258,48 @@ pub fn find(
             (Some(_), None) => Finding::undetermined(String::new(), unknown),
             (Some(false), Some(_)) => {
                 let types = page_types(&writes);
+                // Writes that wait for collection are slower, and their share is no kind of pages.
+                let middle = median(&mut writes.clone());
+                let is_even = types.len() > 1 || (types[0] / middle - 1.0).abs() < 0.02;
+                let statistic = |outside: String| {
+                    format!(
+                        "{} writes on an idle device: {}, {}{outside}",
+                        writes.len(),
+                        kinds(&types),
+                        spread(&types)
+                    )
+                };
                 // A write does all that a read of a chunk does, with a program for the array read.
-                let [least, most] = array.unwrap_or_default();
-                let values: Vec<f64> =
-                    types.iter().map(|mean| (mean - chunk_mean + (least + most) / 2.0).max(0.0)).collect();
-                let statistic = format!(
-                    "{} writes on an idle device: {}, {}; a read takes {:.1} us, {:.1} to {:.1} us of it in the array",
-                    writes.len(),
-                    kinds(&types),
-                    spread(&types),
-                    chunk_mean / 1e3,
-                    least / 1e3,
-                    most / 1e3
-                );
-                if (most - least) / 2.0 < UNSURE * values[0] {
-                    let reason = "latency of a write, less what a read spends outside the array";
-                    Finding::of(values, 0.99, statistic, reason)
-                } else {
-                    Finding::undetermined(statistic, "what a read spends outside the array is not known")
+                match array {
+                    None => Finding::undetermined(statistic(String::new()), not_held),
+                    Some(_) if !is_even || types.last() > types.first().map(|first| 8.0 * first).as_ref() => {
+                        let reason = "some writes take longer than others: for collections";
+                        Finding::undetermined(
+                            statistic(format!("; half of them no more than {:.1} us", middle / 1e3)),
+                            reason,
+                        )
+                    }
+                    Some([least, most]) => {
+                        let centre = (least + most) / 2.0;
+                        let types = if types.len() == 1 { vec![middle] } else { types.clone() };
+                        let values: Vec<f64> =
+                            types.iter().map(|mean| (mean - chunk_mean + centre).max(0.0)).collect();
+                        let statistic = statistic(format!(
+                            "; a read takes {:.1} us, {:.1} to {:.1} us of it in the array",
+                            chunk_mean / 1e3,
+                            least / 1e3,
+                            most / 1e3
+                        ));
+                        if (most - least) / 2.0 < UNSURE * values[0] {
+                            let reason = "latency of a write, less what a read spends outside the array";
+                            Finding::of(values, sure_of_held.min(0.9), statistic, reason)
+                        } else {
+                            Finding::undetermined(
+                                statistic,
+                                "what a read spends outside the array is not known",
+                            )
+                        }
+                    }
                 }
             }
             (Some(true), Some(units)) => {
@@ -212,18 +307,34 @@ pub fn find(
                 let waits = behind_programs(instrument, chunks, units, block_read, bus_hold)?;
                 // Before buffers are full.
                 let write = chunk_write.unwrap_or(0.0);
-                turn = controller::turn(instrument, chunks, chunk_read, write, command.value)?;
+                let reads = reads_all_over(instrument, chunks)?;
+                turn = controller::turn(instrument, chunks, [chunk_read, write], command.value, reads)?;
                 let interval = sustained_writes(instrument, chunks)?;
                 sustained_write = Some(interval);
                 let sustained = interval * units as f64 - bus_hold;
                 let found = behind_buffer(waits, overhead - bus_hold, sustained);
                 program_most = Some(found.1);
-                found.0
+                if interval < 1.5 * reads {
+                    found.0.not_known(
+                        "writes are about as fast as reads: something in front of the flash may limit both",
+                    )
+                } else {
+                    found.0
+                }
             }
             _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
         };
     }
     let shortest = read.value.as_ref().map_or(0.0, |values| values.iter().copied().fold(0.0, f64::max));
+    if shortest > 0.0
+        && program
+            .value
+            .as_ref()
+            .is_some_and(|values| values.iter().any(|&value| value > LONGEST_PROGRAM * shortest))
+    {
+        let reason = "what was seen is longer than a program: collections";
+        program = Finding::undetermined(program.statistic, reason);
+    }
     if program.value.as_ref().is_some_and(|values| values.iter().any(|&value| value < shortest)) {
         let reason = "what was seen is shorter than an array read, and no program is";
         program = Finding::undetermined(program.statistic, reason);
@@ -284,12 +395,16 @@ fn idle_writes(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<Vec<f6
     for _ in 0..READS / 2 {
         let start = chunks.at(instrument.rng.random_range(0..chunks.count())).0;
         times.push(instrument.single(Operation::write(start, chunks.sectors as u32))?.0 as f64);
+        // A collection that one of them began is over.
+        instrument.pause(Ns::from_millis(2))?;
     }
     let limit = 4.0 * median(&mut times.clone());
     times.retain(|&time| time < limit);
     Ok(times)
 }
 
+/// Most array reads that a program takes: 10 to 30 in all flash from SLC to QLC.
+const LONGEST_PROGRAM: f64 = 60.0;
 /// Fewest times of which kinds of pages are told apart.
 const FEWEST: usize = 24;
 
@@ -401,37 +516,57 @@ struct Held {
     longer: Moments,
 }
 
-/// Times between completions of reads on one unit that is kept busy, of a block and of a chunk at the same places; `alone` is the mean
-/// latency of a block on an idle device. None when units are not known.
+/// Times between completions of reads of one place that is kept busy, of a block and of a chunk; `alone` is the mean latency of a block on an idle
+/// device. Where what was just read comes from a buffer, reads of one unit instead. None when they are not clearly slower than reads all over.
 fn hold(
     instrument: &mut Instrument<'_>,
     chunks: Chunks,
     domains: &Domains,
+    queue: &Queue,
     [block, whole]: [u32; 2],
     alone: f64,
 ) -> Result<Option<Held>, ProbeError> {
-    let Some(unit) = domains.unit else { return Ok(None) };
+    let unit = match domains.unit {
+        _ if !queue.is_cached() => None,
+        None => return Ok(None),
+        unit => unit,
+    };
     let mut held = Held { short: Moments::default(), longer: Moments::default() };
-    for _ in 0..ANCHORS {
-        let mut places = Vec::new();
+    for _ in 0..2 * ANCHORS {
+        let places = match unit {
+            Some(unit) => companions(instrument, chunks, 48, |one, other| unit.holds(one, other)),
+            None => vec![chunks.at(instrument.rng.random_range(0..chunks.count())).0],
+        };
+        let mut kept = Vec::new();
         let mut own = Moments::default();
-        for place in companions(instrument, chunks, 48, |one, other| unit.holds(one, other)) {
+        for place in places {
             let time = instrument.single(Operation::read(place, block))?.0 as f64;
             // What a buffer serves says nothing of the unit.
             if time > 0.5 * alone {
-                places.push(place);
+                kept.push(place);
                 own.add(time);
             }
         }
-        if places.len() < 8 {
+        if kept.len() < if unit.is_some() { 8 } else { 1 } {
             continue;
         }
-        let short = busy(instrument, &places, 4, block)?;
+        let short = busy(instrument, &kept, BUSY, block)?;
         // Pages that take different times to read are not drawn equally often.
         held.short.add(short + alone - own.mean());
-        held.longer.add(busy(instrument, &places, 4, whole)? - short);
+        held.longer.add(busy(instrument, &kept, BUSY, whole)? - short);
     }
-    Ok((held.short.count >= 2.0).then_some(held))
+    let is_slower = held.short.mean() > LIMITS * queue.intervals[1];
+    Ok((held.short.count >= 2.0 && is_slower).then_some(held))
+}
+
+/// Mean time between completions of reads of blocks all over, with as many under way as can be, ns.
+fn reads_all_over(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<f64, ProbeError> {
+    let (depth, block) = (instrument.depth(), instrument.block_sectors());
+    let result = instrument.keep(depth, Ns::MAX, |rng, number| {
+        let start = chunks.at(rng.random_range(0..chunks.count())).0;
+        (number < 4 * KEPT).then(|| Operation::read(start, block))
+    })?;
+    Ok(result.steady_interval(depth))
 }
 
 /// Mean time between completions while `depth` reads of these places, in turn, are under way.
@@ -475,7 +610,7 @@ fn behind_buffer(
     let reason = "how long reads wait for the unit that programs what a write left in the buffer, and as long as writes sustain";
     // The rate has less noise.
     let values = values.into_iter().map(|value| value * sustained / mean).collect();
-    (Finding::of(values, 0.9, statistic, reason), most)
+    (Finding::of(values, 0.8, statistic, reason), most)
 }
 
 /// How long reads wait behind a program that a write just started from the buffer: kinds of delays, and the statistic; none when too few
@@ -507,7 +642,8 @@ fn behind_programs(
             return Ok(None);
         }
     }
-    if delays.len() < FEWEST {
+    // A write starts one program at least: fewer reads that meet one wait for something rarer.
+    if delays.len() < FEWEST || (delays.len() as f64) < 0.5 * reads as f64 / units as f64 {
         return Ok(None);
     }
     let limit = 3.0 * median(&mut delays.clone());

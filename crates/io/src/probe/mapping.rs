@@ -10,11 +10,12 @@ use super::domains::{Chunks, STAGGER};
 use super::error::ProbeError;
 use super::finding::Finding;
 use super::instrument::{Area, Instrument};
+use super::latency::companions;
 use super::prepare;
 use super::relation::Relation;
 use super::statistics::{Moments, confidence, in_errors, welch};
 use crate::target::Operation;
-use planewise_model::{Bytes, Ns, SECTOR_BYTES};
+use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -72,19 +73,22 @@ pub fn find(
     contrast: f64,
     alone: f64,
 ) -> Result<Found, ProbeError> {
-    let mut found = attempt(instrument, chunks, relation, contrast, alone, (CHUNKS[0], 0))?;
+    let mut found = attempt(instrument, chunks, relation, contrast, alone, (CHUNKS[0], &[]))?;
     for count in &CHUNKS[1..] {
         // Positions have to share units, too.
         if found.mapping.value.is_some() || *count < 2 * relation.period() {
             break;
         }
-        found = attempt(instrument, chunks, relation, contrast, alone, (*count, 0))?;
+        found = attempt(instrument, chunks, relation, contrast, alone, (*count, &[]))?;
     }
     if found.mapping.value == Some(Mapping::WriteOrder) {
         let count = found.order.len() as u64;
-        // Some units are to be busy, and some idle.
-        let readers = (relation.units() / 2).clamp(2, 24) as u32;
-        let busy = attempt(instrument, chunks, relation, contrast, alone, (count, readers))?;
+        // Some units are to be busy all the time, and the others idle: writes that go round them lose step with the units.
+        let mut places = Vec::new();
+        for _ in 0..(relation.units() / 4).clamp(1, 3) {
+            places.extend(companions(instrument, chunks, 32, |one, other| relation.holds(one, other)));
+        }
+        let busy = attempt(instrument, chunks, relation, contrast, alone, (count, &places))?;
         found.mapping.statistic =
             format!("{}; with reads beside the writes: {}", found.mapping.statistic, busy.mapping.statistic);
         if busy.by_order < DOES_NOT {
@@ -92,6 +96,10 @@ pub fn find(
             found.mapping.reason =
                 "chunks go where the order of the writes says while all is idle, and elsewhere when units are busy"
                     .into();
+        } else if busy.by_order < DECIDES {
+            let reason =
+                "the order of the writes decides while all is idle; when units are busy, it partly does";
+            found.mapping = found.mapping.not_known(reason);
         }
     }
     Ok(found)
@@ -103,12 +111,12 @@ fn attempt(
     relation: Relation,
     contrast: f64,
     alone: f64,
-    (count, readers): (u64, u32),
+    (count, busy): (u64, &[Lsn]),
 ) -> Result<Found, ProbeError> {
     let area = chunks.area;
     let end = (PUSH_OUT.0 / SECTOR_BYTES).min(area.sectors / 4);
     let front = Chunks { area: Area { sectors: area.sectors - end, ..area }, ..chunks };
-    let order = prepare::scatter(instrument, front.area, front.sectors, count, readers)?;
+    let order = prepare::scatter(instrument, front.area, front.sectors, count, busy)?;
     let back = Area { start: area.start + area.sectors - end, sectors: end };
     prepare::push_out(instrument, back, PUSH_OUT)?;
     let mut classes = [Moments::default(); 3];

@@ -3,6 +3,7 @@
 //! One stage, one file. Stages run in the order of [`run`], each with what the earlier ones found, and leave their findings with the
 //! curves behind them.
 
+pub mod array;
 mod bus;
 pub mod chunk;
 pub mod collection;
@@ -20,9 +21,11 @@ pub mod mapping;
 pub mod parallelism;
 pub mod prepare;
 pub mod profile;
+pub mod queue;
 pub mod read_ahead;
 pub mod regions;
 pub mod relation;
+mod rivals;
 mod stages;
 pub mod statistics;
 pub mod write_buffer;
@@ -34,4 +37,4 @@ pub use finding::{Curve, Finding};
 pub use findings::{FORMAT, Findings, Stage, Subject};
 pub use instrument::{Area, Instrument};
 pub use profile::{Probed, profile};
-pub use stages::{Entry, LEAST_AREA, Options, STAGES, options_for, run, subject, wanted};
+pub use stages::{Entry, LEAST_AREA, Options, STAGES, depth_for, options_for, run, subject, wanted};

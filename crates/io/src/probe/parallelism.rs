@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Share of the best throughput that counts as all of it.
 const ENOUGH: f64 = 0.95;
 
+/// Share by which throughput at one depth may differ from one time to the next.
+const DRIFT: f64 = 0.12;
+
 /// Where more operations at a time stop to help.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parallelism {
@@ -93,11 +96,11 @@ fn knee(
             statistic,
             "throughput hardly depends on the depth: nothing of the flash is to be seen",
         )
-    } else if up != down || drift > (1.0 - least / best) / 3.0 {
+    } else if up != down || drift > DRIFT.min((1.0 - least / best) / 3.0) {
         Finding::undetermined(statistic, "throughput changes with time as it does with depth")
     } else if depth == last && last > 1 {
         Finding::undetermined(statistic, "throughput still grows at the largest depth")
     } else {
-        Finding::of(depth, 0.95, statistic, "the least depth with 95 % of the best throughput")
+        Finding::of(depth, 0.93, statistic, "the least depth with 95 % of the best throughput")
     })
 }

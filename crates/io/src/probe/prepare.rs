@@ -4,6 +4,7 @@ use super::error::ProbeError;
 use super::instrument::{Area, Instrument};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
+use rand::RngExt;
 use rand::seq::SliceRandom;
 
 /// Size of the writes that fill an area: 256 KB, as in the paper.
@@ -29,7 +30,7 @@ pub fn fill(instrument: &mut Instrument<'_>, area: Area, pause: Ns) -> Result<()
 
 /// Overwrites chunks of an area in random order, one at a time and each at most once, and returns them in that order (as numbers of the
 /// area's chunks). Chunks are as far apart as the area allows, so that no write buffer finds neighbours to write together, and with them
-/// out of order. Meanwhile so many `readers` read all over the area, to keep units busy.
+/// out of order. Meanwhile blocks at `busy` are read as many at a time as can be, to keep their units busy.
 ///
 /// # Errors
 /// The target fails; the user wants it to end.
@@ -38,16 +39,15 @@ pub fn scatter(
     area: Area,
     sectors: u64,
     chunks: u64,
-    readers: u32,
+    busy: &[Lsn],
 ) -> Result<Vec<u64>, ProbeError> {
-    use rand::RngExt;
     let every = (area.pieces(sectors) / chunks.max(1)).max(1);
     let count = area.pieces(sectors) / every;
     let mut order: Vec<u64> =
         (0..count).map(|index| index * every + instrument.rng.random_range(0..every)).collect();
     order.shuffle(&mut instrument.rng);
-    if readers > 0 {
-        write_among_reads(instrument, area, sectors, &order, readers)?;
+    if !busy.is_empty() {
+        write_among_reads(instrument, area, sectors, &order, busy)?;
         instrument.flush()?;
         return Ok(order);
     }
@@ -78,15 +78,19 @@ pub fn push_out(instrument: &mut Instrument<'_>, area: Area, bytes: Bytes) -> Re
     Ok(())
 }
 
-/// Writes chunks of an area one after the other, while others read at random in it.
+/// Most reads at a time that keep units busy.
+const READERS: u32 = 32;
+
+/// Writes chunks of an area one after the other, while others read blocks at these places.
 fn write_among_reads(
     instrument: &mut Instrument<'_>,
     area: Area,
     sectors: u64,
     order: &[u64],
-    readers: u32,
+    busy: &[Lsn],
 ) -> Result<(), ProbeError> {
-    let jobs = (readers + 1).min(instrument.depth());
+    let block = instrument.block_sectors();
+    let jobs = (READERS + 1).min(instrument.depth());
     let mut next = 0;
     while next < order.len() {
         instrument.jobs(jobs, 1, Ns::from_millis(20), |rng, job| {
@@ -96,7 +100,7 @@ fn write_among_reads(
                 next += 1;
                 return Operation::write(area.piece(sectors, chunk), sectors as u32);
             }
-            Operation::read(area.random_piece(sectors, rng), sectors as u32)
+            Operation::read(busy[rng.random_range(0..busy.len())], block)
         })?;
     }
     Ok(())

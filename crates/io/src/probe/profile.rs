@@ -7,6 +7,7 @@ use super::controller::Turn;
 use super::findings::Findings;
 use super::latency::COMMAND_CYCLES;
 use super::mapping::Mapping;
+use super::queue::Commands;
 use super::relation::Relation;
 use planewise_model::Geometry;
 use planewise_model::profile::{
@@ -53,7 +54,13 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
 
     let (levels, order) = match (domains.unit, domains.domain) {
         (Some(unit), domain) => {
-            let levels = levels(unit, domain);
+            let mut levels = levels(unit, domain);
+            if interleaves(&levels, unit.units()).is_none() {
+                // Levels that no geometry has: as many units and domains, in the order of most drives.
+                let degree = domain.map_or(unit.units(), |(_, degree)| degree);
+                levels = vec![('c', degree), ('w', unit.units() / degree)];
+                source.note_assumed("the order of the levels");
+            }
             match domain {
                 Some((_, degree)) => source.note_found(format!(
                     "{} of {}",
@@ -77,6 +84,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
             (vec![('c', u64::from(parallel))], "cwdp".to_owned())
         }
     };
+    let die_interleave = domains.unit.and_then(|unit| interleaves(&levels, unit.units())).unwrap_or(false);
     let radix = |letter| levels.iter().find(|level| level.0 == letter).map_or(1, |level| level.1) as u32;
     let (channels, chips, dies, mut planes) = (radix('c'), radix('w'), radix('d'), radix('p'));
     let allocation = match findings.mapping.as_ref().and_then(|mapping| mapping.value) {
@@ -98,7 +106,8 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         None => source.assumed(SPARE, "7 % spare space"),
     };
     // More programs at a time than there are units: planes that work together.
-    let together = together(findings, u64::from(channels) * u64::from(chips) * u64::from(dies));
+    let working = u64::from(channels) * u64::from(chips) * if die_interleave { u64::from(dies) } else { 1 };
+    let together = together(findings, working);
     if together > 1 {
         planes = planes.max(together);
         source.note_found(format!("{together} programs at a time in a unit, as so many planes"));
@@ -150,9 +159,16 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
             source.assumed(PageLatency::Uniform(value as u64), "program times")
         }
     };
+    let queue = queue(findings, &mut source);
     source.note_assumed("erase time");
     source.note_assumed("threshold of collection");
-    let blocking = latencies.queues_inside.value == Some(false);
+    // A queue of two commands looks like none behind two of one unit.
+    let is_shallow = findings
+        .queue
+        .as_ref()
+        .and_then(|queue| queue.commands.value)
+        .is_some_and(|commands| commands.number() < 3);
+    let blocking = latencies.queues_inside.value == Some(false) && !is_shallow;
     let mut profile = Profile {
         name: name.to_owned(),
         description: format!(
@@ -179,7 +195,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
             variation: 0.0,
         },
         advanced_commands: AdvancedCommands {
-            die_interleave: dies > 1,
+            die_interleave,
             multi_plane: together > 1,
             cache_read: latencies.cache_read.value == Some(true),
             ..AdvancedCommands::NONE
@@ -207,7 +223,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
             ..Collection::default()
         },
         interface: Interface {
-            command_queue: if blocking { "blocking".into() } else { "ncq:32".into() },
+            command_queue: if blocking { "blocking".into() } else { format!("ncq:{queue}") },
             flash_scheduler: "fcfs".into(),
             arbitration: Arbitration::Fifo,
         },
@@ -223,6 +239,19 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
     profile.source = source.text(findings);
     profile.check().map_err(|(key, problem)| format!("{key}: {problem}"))?;
     Ok(Probed { profile, found: source.found.len(), assumed: source.assumed.len() })
+}
+
+/// Commands at a time: as found, or as many as the probe had under way.
+fn queue(findings: &Findings, source: &mut Source) -> u32 {
+    match findings.queue.as_ref().and_then(|queue| queue.commands.value) {
+        Some(Commands::Exactly(number)) => {
+            source.found(number, counted(number.into(), "command").to_string() + " at a time")
+        }
+        Some(Commands::AtLeast(number)) => {
+            source.found(number, format!("{number} commands at a time, or more"))
+        }
+        None => source.assumed(findings.subject.depth, "as many commands at a time as were tried"),
+    }
 }
 
 /// Share of free pages at which a plane is collected, assumed.
@@ -366,6 +395,18 @@ fn levels(unit: Relation, domain: Option<(u64, u64)>) -> Vec<Level> {
     levels
 }
 
+/// Whether dies have to work on their own for a geometry of these levels to have so many units; none where it has them in no way.
+fn interleaves(levels: &[Level], units: u64) -> Option<bool> {
+    let of = |letters: &str| {
+        levels.iter().filter(|level| letters.contains(level.0)).map(|level| level.1).product::<u64>()
+    };
+    let twice = |letter| levels.iter().filter(|level| level.0 == letter).count() > 1;
+    if ['c', 'w', 'd', 'p'].into_iter().any(twice) {
+        return None;
+    }
+    [("cw", false), ("cwd", true)].into_iter().find(|(letters, _)| of(letters) == units).map(|found| found.1)
+}
+
 /// The name of the allocation order: the levels found, then those of which there is one.
 fn order(levels: &[Level]) -> String {
     let mut order: String = levels.iter().map(|level| level.0).collect();
@@ -431,6 +472,17 @@ mod tests {
         for ((skipped, inner, gap, outer), domain, name, expected) in cases {
             let found = levels(Relation { skipped, inner, gap, outer }, domain);
             assert_eq!((order(&found).as_str(), &found), (name, &expected));
+            assert!(interleaves(&found, inner * outer).is_some(), "{found:?}");
         }
+    }
+
+    #[test]
+    fn a_geometry_has_as_many_units_as_were_found() {
+        // Planes and dies that make none, between channels and packages.
+        let found = levels(Relation { skipped: 2, inner: 8, gap: 2, outer: 4 }, Some((2, 8)));
+        assert_eq!((order(&found).as_str(), interleaves(&found, 32)), ("pcdw", Some(false)));
+        assert_eq!(interleaves(&[('c', 8), ('w', 2), ('d', 2)], 32), Some(true));
+        assert_eq!(interleaves(&[('c', 8), ('w', 2)], 32), None);
+        assert_eq!(interleaves(&[('c', 8), ('d', 2), ('d', 2)], 32), None);
     }
 }

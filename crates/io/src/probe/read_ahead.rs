@@ -23,6 +23,19 @@ pub struct ReadAhead {
     pub streams: Finding<u32>,
 }
 
+impl ReadAhead {
+    /// There is none, or nobody knows.
+    pub(super) fn without(present: Finding<bool>) -> ReadAhead {
+        fn of<T>(present: &Finding<bool>) -> Finding<T> {
+            match present.value {
+                Some(_) => Finding::absent(present.confidence, String::new(), "there is no read-ahead"),
+                None => Finding::undetermined(String::new(), "whether there is read-ahead is not known"),
+            }
+        }
+        ReadAhead { trigger: of(&present), window: of(&present), streams: of(&present), present }
+    }
+}
+
 /// Reads that take less than this share of the fastest tenth of random ones come from a buffer.
 const CLEARLY: f64 = 0.8;
 /// Streams are looked for up to this many.
@@ -91,14 +104,7 @@ pub fn find(
         Finding::undetermined(statistic, "reads in sequence are faster, but not clearly")
     };
     if !is_there {
-        let none = || "there is no read-ahead";
-        let found = ReadAhead {
-            present,
-            trigger: Finding::undetermined(String::new(), none()),
-            window: Finding::undetermined(String::new(), none()),
-            streams: Finding::undetermined(String::new(), none()),
-        };
-        return Ok((found, vec![curve]));
+        return Ok((ReadAhead::without(present), vec![curve]));
     }
     let (trigger, limit) = trigger(instrument, area, sectors)?;
     let Some(limit) = limit else {

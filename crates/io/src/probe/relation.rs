@@ -73,7 +73,7 @@ impl Relation {
 }
 
 /// Radices of levels that do not make units: dies that do not interleave times planes.
-const BETWEEN: [u64; 9] = [1, 2, 3, 4, 6, 8, 9, 12, 16];
+const BETWEEN: [u64; 14] = [1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 32, 48, 64];
 
 /// How well a relation explains the times.
 #[derive(Clone, Copy, Debug)]

@@ -1,16 +1,18 @@
 //! The order of the stages, and what each needs.
 
 use super::domains::{Chunks, Domains};
-use super::finding::{Curve, Finding};
+use super::finding::{Curve, Finding, MOST_SURE};
 use super::findings::{FORMAT, Findings, Stage, Subject};
 use super::instrument::{Area, Instrument};
+use super::latency::Known;
 use super::parallelism::Parallelism;
 use super::read_ahead::ReadAhead;
+use super::statistics::median;
 use super::{
-    ProbeError, chunk, collection, domains, interference, latency, mapping, parallelism, prepare, read_ahead,
-    regions, write_buffer,
+    ProbeError, array, chunk, collection, domains, interference, latency, mapping, parallelism, prepare,
+    queue, read_ahead, regions, write_buffer,
 };
-use crate::target::{Target, TargetError, TargetInfo, TargetKind};
+use crate::target::{Operation, Target, TargetError, TargetInfo, TargetKind};
 use planewise_model::rng::generator;
 use planewise_model::{Bytes, Ns, SECTOR_BYTES};
 use std::sync::atomic::AtomicBool;
@@ -68,6 +70,14 @@ pub static STAGES: &[Entry] = &[
         quick: true,
         layout: Layout::Makes,
         run: fill,
+    },
+    Entry {
+        name: "queue",
+        what: "commands at a time, and whether it is an array",
+        writes: false,
+        quick: true,
+        layout: Layout::Reads,
+        run: find_queue,
     },
     Entry {
         name: "chunk",
@@ -159,12 +169,23 @@ pub static STAGES: &[Entry] = &[
     },
 ];
 
-/// The options that a target gets when the user says nothing: an area of 1 GiB, as in the paper (256 MiB for the short probe), or what is
-/// there.
+/// The options that a target gets when the user says nothing: an area of 1 GiB, as in the paper (256 MiB for the short probe), of a large drive
+/// 1 part of 128 (of 512), up to 16 GiB (4 GiB), as the units and the caches of larger drives are more and larger; or what is there.
 pub fn options_for(target: &dyn Target, quick: bool) -> Options {
-    let usual = if quick { 256 << 20 } else { 1 << 30 };
-    let area = Bytes(target.info().capacity.0.min(usual) >> 20 << 20);
+    let capacity = target.info().capacity.0;
+    let usual = if quick {
+        (capacity / 512).clamp(256 << 20, 4 << 30)
+    } else {
+        (capacity / 128).clamp(1 << 30, 16 << 30)
+    };
+    let area = Bytes(capacity.min(usual) >> 20 << 20);
     Options { quick, start: Bytes(0), area, seed: planewise_model::rng::DEFAULT_SEED }
+}
+
+/// Operations at a time that a probe needs of a device with this capacity when the user says nothing: 64, of a large drive one more for every
+/// 4 GiB, up to 256, as it has more units.
+pub fn depth_for(capacity: Bytes) -> u32 {
+    (capacity.0 >> 32).clamp(64, 256) as u32
 }
 
 /// Probes a target: runs the stages that `findings` does not have yet, and calls `after` each with all there is. `before` is called with
@@ -329,12 +350,46 @@ fn fill(instrument: &mut Instrument<'_>, options: &Options, _: &mut Findings) ->
     prepare::fill(instrument, area(options), pause)
 }
 
+fn find_queue(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let area = area(options);
+    let queue = queue::find(instrument, area)?;
+    let block = u64::from(instrument.block_sectors());
+    let longer = [block, 8 * block].map(|sectors| {
+        let mut times = Vec::new();
+        for _ in 0..256 {
+            let place = area.random_piece(sectors, &mut instrument.rng);
+            times.push(instrument.single(Operation::read(place, sectors as u32))?.0 as f64);
+        }
+        Ok::<f64, ProbeError>(median(&mut times))
+    });
+    let [short, long] = longer;
+    let byte = (long? - short?).max(0.0) / (7 * block * SECTOR_BYTES) as f64;
+    findings.array = Some(array::find(instrument, area, &queue, byte)?);
+    findings.queue = Some(queue);
+    Ok(())
+}
+
 fn find_chunk(
     instrument: &mut Instrument<'_>,
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    findings.chunk = Some(chunk::find(instrument, area(options), if options.quick { 4 } else { 8 })?);
+    let Some(queue) = &findings.queue else { return Ok(()) };
+    let found = chunk::find(instrument, area(options), queue, if options.quick { 4 } else { 8 })?;
+    // Where each drive of an array does one thing at a time, a stripe looks like a chunk.
+    let array = findings.array.as_ref().and_then(|array| array.value);
+    let stripe = array.map(|array| array.stripe);
+    let sure = if array.is_some() { MOST_SURE } else { 0.95 };
+    let found = found.at_most(sure);
+    findings.chunk = Some(if found.value.is_some() && found.value == stripe {
+        found.not_known("it is the stripe of the array, which hides what is smaller")
+    } else {
+        found
+    });
     Ok(())
 }
 
@@ -344,7 +399,9 @@ fn find_domains(
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
     let rounds = if options.quick { 6 } else { 64 };
-    let mut found = domains::find(instrument, chunks(instrument, options, findings), rounds)?;
+    let Some(queue) = &findings.queue else { return Ok(()) };
+    let array = findings.array.as_ref().and_then(|array| array.value);
+    let mut found = domains::find(instrument, chunks(instrument, options, findings), queue, array, rounds)?;
     if findings.chunk.as_ref().is_none_or(|chunk| chunk.value.is_none()) && found.units.value.is_none() {
         let reason = "without a chunk size, chunks cannot be told apart";
         found.degree = Finding::undetermined(found.degree.statistic, reason);
@@ -381,6 +438,16 @@ fn is_inside_seen(findings: &Findings) -> bool {
         || findings.domains.as_ref().is_some_and(|domains| domains.units.value.is_some())
 }
 
+/// Whether there are signs of several drives.
+fn is_several(findings: &Findings) -> bool {
+    let array = findings.array.as_ref().and_then(|array| array.value);
+    let is_divided = findings.queue.as_ref().is_some_and(|queue| queue.is_divided);
+    array.map_or(is_divided, |array| array.members > 1)
+}
+
+/// Why sizes of buffers are not stated of what may be an array.
+const SEVERAL: &str = "there may be several drives, each with buffers of its own";
+
 fn find_read_ahead(
     instrument: &mut Instrument<'_>,
     options: &Options,
@@ -389,12 +456,15 @@ fn find_read_ahead(
     let sectors = chunk_sectors(instrument, findings);
     let repeats = if options.quick { 16 } else { 48 };
     let (found, curves) = read_ahead::find(instrument, area(options), sectors, alone(findings), repeats)?;
-    let present = if is_inside_seen(findings) || found.present.value == Some(true) {
-        found.present
+    let mut found = if is_inside_seen(findings) || found.present.value == Some(true) {
+        found
     } else {
-        Finding::undetermined(found.present.statistic, NOTHING_INSIDE)
+        ReadAhead::without(Finding::undetermined(found.present.statistic, NOTHING_INSIDE))
     };
-    findings.read_ahead = Some(ReadAhead { present, ..found });
+    if is_several(findings) && found.window.value.is_some() {
+        found.window = found.window.not_known(SEVERAL);
+    }
+    findings.read_ahead = Some(found);
     add(findings, "read-ahead", curves);
     Ok(())
 }
@@ -405,7 +475,21 @@ fn find_write_buffer(
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
     let sectors = chunk_sectors(instrument, findings);
-    let (found, curve) = write_buffer::find(instrument, area(options), sectors, alone(findings))?;
+    let (mut found, curve) = write_buffer::find(instrument, area(options), sectors, alone(findings))?;
+    if found.present.value == Some(false) && !is_inside_seen(findings) {
+        found.present = found.present.not_known(NOTHING_INSIDE);
+        found.size = found.size.not_known(NOTHING_INSIDE);
+        found.kept = found.kept.not_known(NOTHING_INSIDE);
+    }
+    let doubt = match &findings.chunk {
+        _ if is_several(findings) => Some(SEVERAL),
+        Some(Finding { value: Some(_), .. }) => None,
+        _ => Some("without a chunk size nobody knows what each write takes of it"),
+    };
+    if let Some(doubt) = doubt.filter(|_| !found.size.absent) {
+        found.size = found.size.not_known(doubt);
+        found.kept = found.kept.not_known(doubt);
+    }
     findings.write_buffer = Some(found);
     add(findings, "write-buffer", [curve]);
     // What follows reads the layout that filling made.
@@ -419,8 +503,12 @@ fn find_latencies(
 ) -> Result<(), ProbeError> {
     let chunks = chunks(instrument, options, findings);
     let buffered = findings.write_buffer.as_ref().and_then(|buffer| buffer.present.value);
-    let Some(domains) = findings.domains.clone() else { return Ok(()) };
-    let (found, curves) = latency::find(instrument, chunks, &domains, buffered)?;
+    let (Some(domains), Some(queue)) = (findings.domains.clone(), findings.queue.clone()) else {
+        return Ok(());
+    };
+    let array = findings.array.as_ref().and_then(|array| array.value);
+    let (found, curves) =
+        latency::find(instrument, chunks, Known { domains: &domains, queue: &queue, array }, buffered)?;
     findings.latencies = Some(found);
     add(findings, "latency", curves);
     Ok(())
@@ -464,7 +552,7 @@ fn find_mapping(
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
     let chunks = chunks(instrument, options, findings);
-    let Some(Domains { unit: Some(unit), unit_contrast, alone, .. }) = findings.domains.clone() else {
+    let Some(Domains { unit: Some(unit), unit_contrast, alone, units, .. }) = findings.domains.clone() else {
         findings.mapping = Some(Finding::undetermined(
             String::new(),
             "units are not known, so that nothing tells where data went",
@@ -474,7 +562,7 @@ fn find_mapping(
     // Earlier stages wrote here.
     prepare::fill(instrument, chunks.area, Ns::from_millis(500))?;
     let found = mapping::find(instrument, chunks, unit, unit_contrast, alone[0])?;
-    findings.mapping = Some(found.mapping);
+    findings.mapping = Some(found.mapping.at_most(units.confidence));
     if !options.quick {
         let mut sorted = found.order.clone();
         sorted.sort_unstable();

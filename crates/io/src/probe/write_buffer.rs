@@ -61,6 +61,8 @@ pub fn find(
     let mut idle = Vec::new();
     for _ in 0..64 {
         let place = area.random_piece(sectors, &mut instrument.rng);
+        // Room for one is all that a small buffer has.
+        instrument.pause(Ns::from_millis(10))?;
         idle.push(instrument.single(Operation::write(place, sectors as u32))?.0 as f64);
     }
     let idle = median(&mut idle);
@@ -80,10 +82,16 @@ pub fn find(
         kept: Finding::undetermined(of_last.clone(), reason),
         size_about: None,
     };
+    let none = |present: Finding<bool>| WriteBuffer {
+        size: Finding::absent(present.confidence, short.said.clone(), UNSEEN),
+        kept: Finding::absent(present.confidence, of_last.clone(), UNSEEN),
+        present,
+        size_about: None,
+    };
     if is_slow && !is_resident {
         // However uneven a burst is: a write that takes as long as a program was programmed.
         let reason = "a write takes longer than a read, and what was written last is read from flash";
-        return Ok((unseen(Finding::of(false, 0.95, presence, reason), UNSEEN), curve));
+        return Ok((none(Finding::of(false, 0.95, presence, reason)), curve));
     }
     if !is_resident && !is_quick {
         let reason =
@@ -118,12 +126,16 @@ pub fn find(
     let found = WriteBuffer {
         present,
         size: Finding::of(Bytes((size * bytes) as u64), confidence, format!("{said}; {of_last}"), reason),
-        kept: Finding::of(
-            resident as f64 / size,
-            confidence,
-            format!("{of_last}, of room for {size:.0}"),
-            "what is read from the buffer on an idle device, of its size",
-        ),
+        kept: if is_resident {
+            Finding::of(
+                resident as f64 / size,
+                confidence.min(LESS_SURE),
+                format!("{of_last}, of room for {size:.0}"),
+                "what is read from the buffer on an idle device, of its size",
+            )
+        } else {
+            Finding::undetermined(of_last, "hardly any of what was written last is read from a buffer")
+        },
         size_about,
     };
     Ok((found, curve))
@@ -206,8 +218,13 @@ struct Bursts {
 impl Bursts {
     /// Writes taken beyond what flash could have, as two bursts in a row say that leave flash little of them.
     fn alike(&self) -> Option<f64> {
-        self.knees.windows(2).find_map(|pair| {
+        self.knees.windows(2).enumerate().find_map(|(before, pair)| {
             let (one, other) = (pair[0]?, pair[1]?);
+            // A burst that was taken longer than these says that the buffer was not empty before them.
+            let is_less = |knee: &Knee| knee.at as f64 > 1.5 * one.at as f64;
+            if self.knees[..before].iter().flatten().any(is_less) {
+                return None;
+            }
             let few = |knee: Knee| knee.drained < DRAINED * knee.at as f64;
             let [room, again] = [one, other].map(|knee| knee.at as f64 - knee.drained / 2.0);
             (few(one) && few(other) && (room - again).abs() < AGREE * room.max(again))

@@ -3,6 +3,9 @@
 // Each test takes what it needs of it.
 #![allow(dead_code)]
 
+pub mod verdicts;
+pub mod wide;
+
 use planewise_io::target::{Completed, Operation, SimTarget, Target, TargetError, TargetInfo};
 use planewise_model::profile::{Link, PageLatency, Processor, ReadAhead, WriteBuffer};
 use planewise_model::rng::generator;

@@ -3,6 +3,7 @@
 use crate::format::{self, ABSENT};
 use planewise_io::probe::controller::Turn;
 use planewise_io::probe::mapping::Mapping;
+use planewise_io::probe::queue::Commands;
 use planewise_io::probe::{Finding, Findings, STAGES, Subject, wanted};
 use planewise_model::Bytes;
 
@@ -27,8 +28,8 @@ impl Row {
     fn of<T>(name: &'static str, finding: &Finding<T>, value: impl Fn(&T) -> String) -> Row {
         Row {
             name,
-            value: finding.value.as_ref().map(value),
-            confidence: finding.value.is_some().then_some(finding.confidence),
+            value: finding.value.as_ref().map(value).or_else(|| finding.absent.then(|| "absent".to_owned())),
+            confidence: (finding.value.is_some() || finding.absent).then_some(finding.confidence),
             statistic: in_units(&finding.statistic),
             reason: in_units(&finding.reason),
         }
@@ -90,6 +91,12 @@ pub(crate) fn size(bytes: Bytes) -> String {
 
 fn inside(findings: &Findings) -> Vec<Row> {
     let mut rows = Vec::new();
+    rows.extend(findings.array.as_ref().map(|found| {
+        Row::of("drives of an array", found, |array| match array.members {
+            1 => "1: it is none".to_owned(),
+            members => format!("{members}, stripes of {}", size(array.stripe)),
+        })
+    }));
     rows.extend(findings.chunk.as_ref().map(|found| Row::of("chunk size", found, |bytes| size(*bytes))));
     if let Some(domains) = &findings.domains {
         rows.push(Row::of("interleaving degree (domains)", &domains.degree, number));
@@ -151,9 +158,16 @@ fn times(findings: &Findings) -> Vec<Row> {
 }
 
 fn parallelism(findings: &Findings) -> Vec<Row> {
-    let Some(of) = &findings.parallelism else { return Vec::new() };
+    let mut rows = Vec::new();
+    rows.extend(findings.queue.as_ref().map(|queue| {
+        Row::of("commands that it takes", &queue.commands, |commands| match commands {
+            Commands::Exactly(number) => number.to_string(),
+            Commands::AtLeast(number) => format!("{number} or more"),
+        })
+    }));
+    let Some(of) = &findings.parallelism else { return rows };
     let number = |value: &u32| value.to_string();
-    let mut rows = vec![Row::of("reads that help", &of.reads, number)];
+    rows.push(Row::of("reads that help", &of.reads, number));
     if findings.subject.writes {
         rows.push(Row::of("writes that help", &of.writes, number));
     }
@@ -164,7 +178,7 @@ fn buffers(findings: &Findings) -> Vec<Row> {
     let mut rows = Vec::new();
     if let Some(of) = &findings.read_ahead {
         rows.push(Row::of("read-ahead", &of.present, yes));
-        if of.present.value == Some(true) {
+        if of.present.value.is_some() {
             rows.push(Row::of("read-ahead begins after", &of.trigger, |reads| format!("{reads} reads")));
             rows.push(Row::of("read-ahead reaches", &of.window, |bytes| size(*bytes)));
             rows.push(Row::of("streams read ahead", &of.streams, |streams| streams.to_string()));
@@ -172,7 +186,7 @@ fn buffers(findings: &Findings) -> Vec<Row> {
     }
     if let Some(of) = &findings.write_buffer {
         rows.push(Row::of("write buffer", &of.present, yes));
-        if of.present.value == Some(true) {
+        if of.present.value.is_some() {
             rows.push(Row::of("write buffer: size", &of.size, |bytes| size(*bytes)));
             rows.push(Row::of("write buffer: kept when idle", &of.kept, |share| format::percent(*share)));
         }

@@ -15,6 +15,8 @@ use planewise_io::{Target, TargetKind};
 use planewise_model::Bytes;
 use planewise_sim::Condition;
 use std::cell::Cell;
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -57,18 +59,31 @@ fn open(arguments: &ProbeArguments) -> Result<(Box<dyn Target>, Option<Simulated
         )));
     }
     let condition = arguments.condition.unwrap_or(Condition::Filled);
+    let name = &arguments.place.target;
+    let capacity = match &device {
+        Some(device) => device.capacity(name)?,
+        None => Bytes(size_of(Path::new(name)).unwrap_or(0)),
+    };
     let simulated = device.map(|device| Simulated {
         profile: device.described(&arguments.place.target),
         condition: condition.to_string(),
     });
     let wanted = Wanted {
         writes: simulated.is_some() || arguments.drive.destroy_data.is_some(),
-        depth: arguments.depth.unwrap_or(if simulated.is_some() { 64 } else { 32 }),
+        depth: arguments.depth.unwrap_or_else(|| probe::depth_for(capacity)),
         longest: LONGEST,
         condition,
         seed: arguments.seed,
     };
     Ok((target::open(&arguments.place.target, &arguments.drive, wanted, arguments.quiet)?, simulated))
+}
+
+/// Bytes of a file or a block device, as far as that is known before it is opened to be measured.
+fn size_of(path: &Path) -> Option<u64> {
+    use std::os::unix::fs::FileTypeExt;
+    let kind = path.metadata().ok()?.file_type();
+    let is_seekable = kind.is_file() || kind.is_block_device();
+    is_seekable.then(|| File::open(path).ok()?.seek(SeekFrom::End(0)).ok())?
 }
 
 fn options(arguments: &ProbeArguments, target: &dyn Target) -> Options {

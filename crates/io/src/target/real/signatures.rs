@@ -14,7 +14,7 @@ struct Mark {
 }
 
 /// From the on-disk formats' own documentation; numbers in the byte order that they are stored in.
-const MARKS: [Mark; 42] = [
+const MARKS: [Mark; 49] = [
     mark("a GPT partition table", 512, b"EFI PART"),
     mark("a GPT partition table", 4096, b"EFI PART"),
     mark("an ext2, ext3 or ext4 file system", 1080, &[0x53, 0xef]),
@@ -25,6 +25,9 @@ const MARKS: [Mark; 42] = [
     mark("a SquashFS file system", 0, b"hsqs"),
     mark("an ISO 9660 file system", 32769, b"CD001"),
     mark("a bcache or bcachefs volume", 4096 + 24, BCACHE),
+    mark("a bcachefs file system", 4096 + 24, BCACHEFS),
+    // The layout of its superblocks lies before the first.
+    mark("a bcachefs file system", 3584, BCACHEFS),
     mark("an NTFS file system", 3, b"NTFS    "),
     mark("an exFAT file system", 3, b"EXFAT   "),
     mark("a FAT file system", 54, b"FAT1"),
@@ -58,12 +61,20 @@ const MARKS: [Mark; 42] = [
     mark("a NILFS2 file system", 1030, &[0x34, 0x34]),
     mark("an Oracle ASM disk", 32, b"ORCLDISK"),
     mark("a Ceph BlueStore device", 0, b"bluestore block device"),
+    mark("an SQLite database", 0, b"SQLite format 3\0"),
+    mark("a disk image (qcow2)", 0, b"QFI\xfb"),
+    mark("a disk image (VMDK)", 0, b"KDMV"),
+    mark("a disk image (VHDX)", 0, b"vhdxfile"),
+    mark("a disk image (VDI)", 64, &[0x7f, 0x10, 0xda, 0xbe]),
 ];
 
 const MD: &[u8] = &[0xfc, 0x4e, 0x2b, 0xa9];
 const DDF: [u8; 4] = [0xde, 0x11, 0xde, 0x11];
 const BCACHE: &[u8] =
     &[0xc6, 0x85, 0x73, 0xf6, 0x4e, 0x1a, 0x45, 0xca, 0x82, 0x65, 0xf5, 0x7f, 0x48, 0xba, 0x6d, 0x81];
+
+const BCACHEFS: &[u8] =
+    &[0xc6, 0x85, 0x73, 0xf6, 0x66, 0xce, 0x90, 0xa9, 0xd9, 0x6a, 0x60, 0xcf, 0x80, 0x3d, 0xf7, 0xef];
 
 const fn mark(what: &'static str, offset: usize, bytes: &'static [u8]) -> Mark {
     Mark { what, offset, bytes }
