@@ -9,7 +9,7 @@
 //! | `released_ns` | u64 | when no earlier unfinished request that overlaps it was left: its entry, where there was none |
 //! | `issued_ns` | u64 | issue to the device |
 //! | `completed_ns` | u64 | completion |
-//! | `direction` | string | `read` or `write` |
+//! | `direction` | string | `read`, `write`, `flush` or `discard` |
 //! | `lsn` | u64 | first sector of 512 B |
 //! | `sectors` | u32 | number of sectors |
 //! | `process` | u32 | process |
@@ -31,6 +31,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
+use planewise_model::{Operation, Request};
 use planewise_sim::host::Slot;
 use planewise_sim::observers::{Completion, Observer};
 use std::fs::File;
@@ -176,9 +177,13 @@ fn write_group(
     column::<Int64Type>(&mut group, &words(|row| row.released.0))?;
     column::<Int64Type>(&mut group, &words(|row| row.issued.0))?;
     column::<Int64Type>(&mut group, &words(|row| row.completed.0))?;
-    let names = [ByteArray::from("read"), ByteArray::from("write")];
-    let directions: Vec<ByteArray> =
-        rows.iter().map(|row| names[row.request.direction.index()].clone()).collect();
+    let names = ["read", "write", "flush", "discard"].map(ByteArray::from);
+    let what = |request: &Request| match request.operation {
+        Operation::Transfer => request.direction.index(),
+        Operation::Flush => 2,
+        Operation::Discard => 3,
+    };
+    let directions: Vec<ByteArray> = rows.iter().map(|row| names[what(&row.request)].clone()).collect();
     column::<ByteArrayType>(&mut group, &directions)?;
     column::<Int64Type>(&mut group, &words(|row| row.request.start.0))?;
     column::<Int32Type>(&mut group, &halves(|row| row.request.sectors))?;

@@ -15,5 +15,5 @@ pub mod words;
 
 pub use geometry::{AllocationOrder, Geometry};
 pub use profile::Profile;
-pub use request::{Direction, Request};
+pub use request::{Direction, Durability, Operation, Request};
 pub use units::{Bytes, Lpn, Lsn, Ns, Ppn, SECTOR_BYTES};

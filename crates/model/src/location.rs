@@ -77,10 +77,66 @@ impl Gangs {
     }
 }
 
+/// Consecutive pages dealt out in chunks, one on each of so many positions in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Chunks {
+    /// Pages of a chunk, at least 1.
+    pub pages: u32,
+    /// Positions that take turns, at least 1.
+    pub positions: u32,
+}
+
+impl Chunks {
+    /// Position of a page.
+    #[inline]
+    pub fn position(&self, page: u32) -> u32 {
+        if self.pages == 1 { page % self.positions } else { page / self.pages % self.positions }
+    }
+
+    /// Which of the position's pages a page is, from 0.
+    #[inline]
+    pub fn ordinal(&self, page: u32) -> u32 {
+        if self.pages == 1 {
+            return page / self.positions;
+        }
+        let chunk = page / self.pages;
+        chunk / self.positions * self.pages + page % self.pages
+    }
+
+    /// The page that is there.
+    #[inline]
+    pub fn page(&self, position: u32, ordinal: u32) -> u32 {
+        if self.pages == 1 {
+            return ordinal * self.positions + position;
+        }
+        (ordinal / self.pages * self.positions + position) * self.pages + ordinal % self.pages
+    }
+
+    /// First position that a range of pages touches, and how many in turn, each at most once.
+    #[inline]
+    pub fn touched(&self, first: u64, count: u32) -> (u32, u32) {
+        let PageRange { first, count } = in_chunks(PageRange { first, count }, self.pages);
+        ((first % u64::from(self.positions)) as u32, count.min(self.positions))
+    }
+}
+
+/// The chunks of so many pages that a range of pages touches.
+#[inline]
+fn in_chunks(pages: PageRange, chunk: u32) -> PageRange {
+    if chunk == 1 {
+        return pages;
+    }
+    let (chunk, end) = (u64::from(chunk), pages.first + u64::from(pages.count));
+    let first = pages.first / chunk;
+    PageRange { first, count: (end.div_ceil(chunk) - first) as u32 }
+}
+
 /// How a host believes that pages are spread over parallel units. It may be wrong on purpose (TCAD paper, figure 19).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitMap {
     units: u32,
+    /// Pages of a chunk, which are on one unit. What follows is of chunks where it says pages.
+    chunk: u32,
     /// Unit of each page of one stripe; empty when page `p` is simply on unit `p % units`.
     stripe: Vec<u32>,
     /// For each page of the stripe, how many pages back the same unit came before; empty when no unit comes twice.
@@ -96,7 +152,7 @@ impl UnitMap {
     /// When `units` is 0.
     pub fn modulo(units: u32) -> UnitMap {
         assert!(units > 0, "a device has at least one parallel unit");
-        UnitMap { units, stripe: Vec::new(), since_same: Vec::new(), gangs: None }
+        UnitMap { units, chunk: 1, stripe: Vec::new(), since_same: Vec::new(), gangs: None }
     }
 
     /// Page `p` is on unit `stripe[p % stripe.len()]`.
@@ -110,14 +166,29 @@ impl UnitMap {
             return UnitMap::modulo(units);
         }
         let since_same = if units as usize == stripe.len() { Vec::new() } else { distances(&stripe, units) };
-        UnitMap { units, stripe, since_same, gangs: None }
+        UnitMap { units, chunk: 1, stripe, since_same, gangs: None }
+    }
+
+    /// The same pattern of chunks of so many consecutive pages, instead of pages.
+    ///
+    /// # Panics
+    /// When a chunk has no page, or pages are in regions.
+    pub fn of_chunks(self, pages: u32) -> UnitMap {
+        assert!(pages > 0 && self.gangs.is_none(), "chunks of at least a page, striped over all units");
+        UnitMap { chunk: pages, ..self }
     }
 
     /// Pages are in regions on gangs; the units are the gangs, or their planes where `planes` says so.
     pub fn gangs(gangs: Gangs, planes: bool) -> UnitMap {
         let units_per_gang = if planes { gangs.planes_per_gang } else { 1 };
         let units = gangs.gangs * units_per_gang;
-        UnitMap { units, stripe: Vec::new(), since_same: Vec::new(), gangs: Some((gangs, units_per_gang)) }
+        UnitMap {
+            units,
+            chunk: 1,
+            stripe: Vec::new(),
+            since_same: Vec::new(),
+            gangs: Some((gangs, units_per_gang)),
+        }
     }
 
     /// Pages after which the pattern of units begins again: a range of that many touches every unit.
@@ -125,8 +196,8 @@ impl UnitMap {
     pub fn period(&self) -> u32 {
         match self.gangs {
             Some((gangs, _)) => gangs.region_pages.saturating_mul(gangs.gangs),
-            None if self.stripe.is_empty() => self.units,
-            None => self.stripe.len() as u32,
+            None if self.stripe.is_empty() => self.units.saturating_mul(self.chunk),
+            None => (self.stripe.len() as u32).saturating_mul(self.chunk),
         }
     }
 
@@ -139,6 +210,7 @@ impl UnitMap {
     /// Calls `visit` once for each unit that the pages touch. Ranges wrap around; a range of a whole stripe or more touches all units.
     #[inline]
     pub fn for_each_unit(&self, pages: PageRange, mut visit: impl FnMut(u32)) {
+        let pages = in_chunks(pages, self.chunk);
         if let Some((gangs, units_per_gang)) = self.gangs {
             for_each_of_gangs(&gangs, units_per_gang, pages, &mut visit);
         } else if self.stripe.is_empty() {
@@ -365,6 +437,53 @@ mod tests {
                 }
             }
             assert_eq!(map.vector(PageRange { first: 1, count: map.period() }).len(), map.units());
+        }
+    }
+
+    #[test]
+    fn chunks_take_turns_and_every_page_has_a_place_of_its_own() {
+        for pages in [1, 2, 3, 4, 8] {
+            let chunks = Chunks { pages, positions: 3 };
+            let mut on = [0; 3];
+            for page in 0..100 {
+                let position = chunks.position(page);
+                assert_eq!(position, page / pages % 3);
+                assert_eq!(chunks.ordinal(page), on[position as usize], "places are filled in order");
+                assert_eq!(chunks.page(position, chunks.ordinal(page)), page);
+                on[position as usize] += 1;
+            }
+        }
+    }
+
+    #[test]
+    fn a_range_of_chunks_reports_each_unit_once_and_the_positions_that_it_touches() {
+        for stripe in [vec![0, 1, 2], vec![0, 0, 1, 1, 2, 2], vec![2, 0, 1]] {
+            for chunk in [1, 2, 3, 4, 8] {
+                let map = UnitMap::striped(stripe.clone()).of_chunks(chunk);
+                let chunks = Chunks { pages: chunk, positions: stripe.len() as u32 };
+                for first in 0..2 * u64::from(map.period()) {
+                    for count in 1..=map.period() + 2 {
+                        let mut positions: Vec<u32> = (first..first + u64::from(count))
+                            .map(|page| chunks.position(page as u32))
+                            .collect();
+                        positions.sort_unstable();
+                        positions.dedup();
+                        let (from, touched) = chunks.touched(first, count);
+                        let mut found: Vec<u32> =
+                            (from..from + touched).map(|at| at % chunks.positions).collect();
+                        found.sort_unstable();
+                        assert_eq!(found, positions, "chunks of {chunk}, {count} pages from {first}");
+                        let mut units: Vec<u32> = positions.iter().map(|&at| stripe[at as usize]).collect();
+                        units.sort_unstable();
+                        units.dedup();
+                        let mut found = Vec::new();
+                        map.for_each_unit(PageRange { first, count }, |unit| found.push(unit));
+                        found.sort_unstable();
+                        assert_eq!(found, units, "{stripe:?}, chunks of {chunk}, {count} pages from {first}");
+                    }
+                }
+                assert_eq!(map.vector(PageRange { first: 1, count: map.period() }).len(), map.units());
+            }
         }
     }
 

@@ -176,10 +176,27 @@ pub struct Translation {
     pub over_provisioning: f64,
     /// `cwdp` or another static order, `dynamic`, or `write-order`.
     pub allocation: String,
+    /// Consecutive pages that one plane gets before the next has its turn, 1 to 1024; with a static order or, counted in the order in which they are
+    /// written, `write-order`. 1 where a profile does not name it. (What Chen et al. 2016, section 5, call the chunk is this in bytes.)
+    #[serde(default = "one_page", skip_serializing_if = "is_one_page")]
+    #[schemars(range(min = 1, max = 1024))]
+    pub chunk_pages: u32,
     /// Wear levelling policy: `none`, `dynamic`, or `static:N`, which moves cold data when erase counts of a plane differ by more than N.
     pub wear_levelling: String,
     /// Writes of a part of a page first read the rest of it, as a page-mapped device must. Off only for devices known to map smaller units.
     pub read_modify_write: bool,
+}
+
+/// Most pages of a chunk: 4 to 16 MiB of the usual pages.
+const MOST_CHUNK_PAGES: u32 = 1024;
+
+fn one_page() -> u32 {
+    1
+}
+
+/// Whether chunks are single pages, which need not be written.
+fn is_one_page(pages: &u32) -> bool {
+    *pages == 1
 }
 
 /// Garbage collection: which scheme, which victims, and what they have to work with. Shares are of the pages of a plane.
@@ -302,15 +319,36 @@ pub struct Interface {
     pub command_queue: String,
     /// Which waiting transaction a free die takes: `fcfs`, `read-first` or `out-of-order`.
     pub flash_scheduler: String,
+    /// Who has a channel next that several wait for: `fifo`, where a profile does not name it, or `commands-first`.
+    #[serde(default, skip_serializing_if = "Arbitration::is_fifo")]
+    pub arbitration: Arbitration,
+}
+
+/// Who has a channel next that several units wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arbitration {
+    /// Who waits longest.
+    #[default]
+    Fifo,
+    /// Commands pass data that wait, so that an array does not rest behind another's transfer. What holds the channel keeps it; commands
+    /// go in the order in which they asked, and so do data.
+    CommandsFirst,
+}
+
+impl Arbitration {
+    fn is_fifo(&self) -> bool {
+        *self == Arbitration::Fifo
+    }
 }
 
 impl Profile {
-    /// Pages the host can address: the raw pages less the spare share, rounded down to whole stripes.
+    /// Pages the host can address: the raw pages less the spare share, rounded down to whole stripes of one chunk on each plane.
     pub fn user_pages(&self) -> u32 {
-        let planes = u64::from(self.geometry.planes());
+        let stripe = u64::from(self.geometry.planes()) * u64::from(self.translation.chunk_pages.max(1));
         let raw = u64::from(self.geometry.pages());
         let user = (raw as f64 * (1.0 - self.translation.over_provisioning)).floor() as u64;
-        (user / planes * planes) as u32
+        (user / stripe * stripe) as u32
     }
 
     /// Bytes the host can address.
@@ -365,7 +403,20 @@ impl Profile {
         if !(0.0..=0.9).contains(&spare) {
             return Err(("over_provisioning", format!("found {spare}; allowed: 0 to 0.9")));
         }
+        let chunk = self.translation.chunk_pages;
+        if !(1..=MOST_CHUNK_PAGES).contains(&chunk) {
+            return Err(("chunk_pages", format!("found {chunk}; allowed: 1 to {MOST_CHUNK_PAGES}")));
+        }
         if self.user_pages() == 0 {
+            if chunk > 1 {
+                let most = (f64::from(self.geometry.pages_per_plane()) * (1.0 - spare)).floor();
+                return Err((
+                    "chunk_pages",
+                    format!(
+                        "found {chunk}; allowed: 1 to {most:.0}, the pages of a plane that are not spare"
+                    ),
+                ));
+            }
             return Err((
                 "over_provisioning",
                 format!("found {spare}; it leaves the host not one page of each plane"),

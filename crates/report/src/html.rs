@@ -38,6 +38,7 @@ pub fn html(results: &Results) -> String {
         outside => outside::is_outside(results),
         flash => tables::flash(results, &names),
         lateness => tables::lateness(results, &names),
+        commands => tables::commands(results, &names),
         collection => collected(results).then(|| tables::collection(results, &names)),
         meetings => tables::meetings(results, &names),
         collections => figures(collections(results, &names)),

@@ -9,6 +9,7 @@
 //! and is the same bytes for the same results.
 
 pub mod bench;
+mod commands;
 pub mod directory;
 pub mod error;
 pub mod format;

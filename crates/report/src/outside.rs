@@ -76,6 +76,8 @@ pub(crate) fn changes(run: &RunResult) -> Vec<String> {
         said.extend([
             (replay.late_for_room, "late because the queue was full"),
             (replay.writes_left_out, "writes left out"),
+            (replay.flushes_left_out, "flushes left out"),
+            (replay.discards_left_out, "discards left out"),
             (replay.widened, "widened to whole blocks"),
             (replay.folded, "folded onto the target"),
             (replay.cut_at_end, "cut off at its end"),

@@ -1,5 +1,6 @@
 //! The summary of one run at the end of `planewise run`.
 
+use crate::commands;
 use crate::format::{self, ABSENT};
 use crate::names;
 use crate::outside;
@@ -135,6 +136,9 @@ fn facts(run: &RunResult) -> String {
             format::percent(ahead.write_batch_share)
         ),
     );
+    for (title, words) in commands::completed(run) {
+        line(title, words);
+    }
     let flash = &metrics.flash;
     if !is_outside {
         let counts = [flash.reads, flash.programs, flash.erases].map(format::count);
@@ -357,6 +361,10 @@ fn means_of_schemes(gc: &GcMetrics) -> Vec<(&'static str, String)> {
 /// What a power cut found.
 fn power_loss(cut: &PowerLoss) -> Vec<(&'static str, String)> {
     let count = format::count;
+    let unflushed = match cut.unflushed_pages {
+        0 => String::new(),
+        pages => format!(", lost because nobody flushed them {}", count(pages)),
+    };
     vec![
         (
             "power cut",
@@ -388,7 +396,7 @@ fn power_loss(cut: &PowerLoss) -> Vec<(&'static str, String)> {
         (
             "",
             format!(
-                "recovered {} pages, acknowledged pages lost {}",
+                "recovered {} pages, acknowledged pages lost {}{unflushed}",
                 count(cut.recovered_pages),
                 count(cut.lost_pages)
             ),

@@ -1,5 +1,6 @@
 //! The one table at the end of a comparison: a row per run, ratios to the baseline beside every mean.
 
+use crate::commands;
 use crate::format::{self, ABSENT, NEGLIGIBLE};
 use crate::names;
 use crate::outside;
@@ -199,7 +200,8 @@ pub(crate) fn notes(results: &Results, style: Style) -> String {
         let failure = run.target.as_ref().and_then(|target| target.failure.as_ref());
         let failure = failure.map(|failure| format::one_line(failure, 200));
         let notes = run.notes.iter().map(|note| format::one_line(note, 200));
-        for said in outside::unfaithful(run).into_iter().chain(failure).chain(notes) {
+        let commands = commands::sentence(run);
+        for said in outside::unfaithful(run).into_iter().chain(commands).chain(failure).chain(notes) {
             lines.extend(broken(&format!("{name}: {said}"), style));
         }
     }

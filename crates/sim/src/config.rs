@@ -206,7 +206,7 @@ impl RunConfig {
         Ok(HostKnowledge {
             queue_length: self.queue_length,
             units: match self.told_units {
-                Some(units) => UnitMap::modulo(units),
+                Some(units) => UnitMap::modulo(units).of_chunks(profile.translation.chunk_pages),
                 None => units(profile, self.level)?,
             },
             writes_stay: profile.translation.allocation.parse::<AllocationOrder>().is_ok(),
@@ -230,6 +230,7 @@ fn units(profile: &Profile, level: UnitLevel) -> Result<UnitMap, SimError> {
     if let Some(gangs) = region::gangs(allocation, geometry, profile.user_pages())? {
         return Ok(UnitMap::gangs(gangs, level == UnitLevel::Plane));
     }
+    let chunk = profile.translation.chunk_pages;
     let order: AllocationOrder = allocation.parse().unwrap_or_default();
     let stripe = order.stripe(geometry);
     let (planes_per_unit, units) = match level {
@@ -238,9 +239,9 @@ fn units(profile: &Profile, level: UnitLevel) -> Result<UnitMap, SimError> {
     };
     if order == AllocationOrder::CWDP {
         // Units are numbered in the order in which pages visit them: page p is on unit p % units.
-        return Ok(UnitMap::modulo(units));
+        return Ok(UnitMap::modulo(units).of_chunks(chunk));
     }
-    Ok(UnitMap::striped(stripe.iter().map(|plane| plane / planes_per_unit).collect()))
+    Ok(UnitMap::striped(stripe.iter().map(|plane| plane / planes_per_unit).collect()).of_chunks(chunk))
 }
 
 /// A configuration with every name looked up.

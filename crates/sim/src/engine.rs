@@ -201,7 +201,7 @@ impl<O: Observer> Simulator<O> {
         let Simulator { now, events, device, stack, observer, .. } = self;
         stack.enter(*now, request, observer, |observer, slot, queued| {
             // Collections under way are in the way of what arrives.
-            if device.can_be_met(*now) {
+            if device.can_be_met(*now) && queued.request.is_transfer() {
                 device.note_meetings(&mut Context { now: *now, events, observer }, slot, queued);
             }
         });
@@ -290,6 +290,9 @@ impl<O: Observer> Simulator<O> {
             if self.device.has_background_work() {
                 self.start_background_work()?;
             }
+            let mut context =
+                Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+            self.device.hand_channels_over(&mut context);
             self.complete_finished();
             if !self.unsettled {
                 return Ok(());

@@ -194,6 +194,12 @@ pub struct Replay {
     pub late_for_room: u64,
     /// Recorded requests that were left out because they write.
     pub writes_left_out: u64,
+    /// Flushes that were left out: targets take none among other requests.
+    #[serde(default)]
+    pub flushes_left_out: u64,
+    /// Discards that were left out.
+    #[serde(default)]
+    pub discards_left_out: u64,
     /// Requests that were widened to whole blocks of the target.
     pub widened: u64,
     /// Requests whose addresses were folded back onto the target.
@@ -331,6 +337,12 @@ pub struct Metrics {
     /// Requests that were held for an earlier one that they overlap.
     #[serde(default)]
     pub overlap: OverlapMetrics,
+    /// Flushes: neither reads nor writes, and in none of their numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes: Option<CommandMetrics>,
+    /// Discards, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discards: Option<CommandMetrics>,
     /// Requests and batches that went ahead of earlier ones.
     pub prioritized: PrioritizedShares,
     /// Flash operations.
@@ -490,6 +502,17 @@ pub struct OverlapMetrics {
     pub write_share: f64,
     /// Mean time that those were held before the scheduler saw them, ns.
     pub held_ns_mean: f64,
+}
+
+/// Flushes or discards that completed in the measured window.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CommandMetrics {
+    /// How many.
+    pub count: u64,
+    /// Of flushes 0, of discards the bytes that they cover.
+    pub bytes: u64,
+    /// Arrival to completion.
+    pub latency_ns: Distribution,
 }
 
 /// Shares that a scheduler moved ahead.
@@ -660,6 +683,10 @@ pub struct PowerLoss {
     pub flush_ns: u64,
     /// Logical pages with data after the map was rebuilt from flash and flush.
     pub recovered_pages: u64,
-    /// Acknowledged pages that were not there, or only in an older version: 0, or the device is broken.
+    /// Pages that were not there, or only in an older version, although they had been acknowledged or, before a volatile write buffer,
+    /// flushed since: 0, or the device is broken.
     pub lost_pages: u64,
+    /// Before a volatile write buffer: pages acknowledged, not flushed since, and lost. No promise was broken.
+    #[serde(default)]
+    pub unflushed_pages: u64,
 }

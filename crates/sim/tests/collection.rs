@@ -232,8 +232,14 @@ fn a_page_that_the_write_buffer_wrote_to_flash_is_not_programmed_again_from_the_
     let mut config = aged("idle_chip");
     config.profile.interface.command_queue = "ncq:32".into();
     config.profile.collection.streams = StreamRule::All;
-    config.profile.write_buffer =
-        Some(WriteBuffer { pages: 64, watermark: 0.0, run_pages: 4, entry_order: true, in_flight_pages: 32 });
+    config.profile.write_buffer = Some(WriteBuffer {
+        pages: 64,
+        watermark: 0.0,
+        run_pages: 4,
+        entry_order: true,
+        in_flight_pages: 32,
+        power_loss_protection: true,
+    });
     let requests: Vec<Request> = bursts(&config, 20_000, 0.5, 150)
         .iter()
         .map(|request| Request { start: Lsn(request.start.0 % 40_000 / 8 * 8), ..*request })

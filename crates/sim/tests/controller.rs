@@ -170,7 +170,14 @@ fn impossible_controllers_are_refused_by_key() {
 }
 
 fn write_buffer(pages: u32, watermark: f64, run_pages: u32, in_flight_pages: u32) -> Option<WriteBuffer> {
-    Some(WriteBuffer { pages, watermark, run_pages, entry_order: false, in_flight_pages })
+    Some(WriteBuffer {
+        pages,
+        watermark,
+        run_pages,
+        entry_order: false,
+        in_flight_pages,
+        power_loss_protection: true,
+    })
 }
 
 fn read_ahead(
@@ -321,6 +328,18 @@ fn a_sequential_stream_is_read_ahead_and_finds_its_pages_there() {
     let hit = 1_000 + LINK_PAGE;
     let reads: Vec<Request> = (0..6).map(|n| after(200_000, page(Direction::Read, n))).collect();
     assert_eq!(one_by_one(&config, &reads), [miss, miss, hit, hit, hit, hit]);
+}
+
+#[test]
+fn a_run_of_pages_that_are_in_the_buffer_costs_the_processor_nothing() {
+    let mut config = config(4, 1);
+    config.profile.processor = processor(7_000, 50_000, 0, 0);
+    config.profile.read_ahead = read_ahead(1, 8, 64, false);
+    // Pages up to 11 are read ahead of the first four reads; a read elsewhere ends the stream, and it begins again.
+    let slow = [0, 1, 2, 3, 100, 4, 5].map(|number| after(1_000_000, page(Direction::Read, number)));
+    let reads: Vec<Request> = slow.into_iter().chain([after(0, page(Direction::Read, 6))]).collect();
+    // The run of pages 6 and 7 that the read of page 5 asks for is not between it and the read of page 6.
+    assert_eq!(one_by_one(&config, &reads)[5..], [7_000; 3]);
 }
 
 #[test]

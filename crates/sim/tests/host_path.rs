@@ -72,8 +72,14 @@ fn drains() -> RunConfig {
         scan_ns: 0,
         scan_entries: 0,
     });
-    config.profile.write_buffer =
-        Some(WriteBuffer { pages: 64, watermark: 0.9, run_pages: 4, entry_order: false, in_flight_pages: 8 });
+    config.profile.write_buffer = Some(WriteBuffer {
+        pages: 64,
+        watermark: 0.9,
+        run_pages: 4,
+        entry_order: false,
+        in_flight_pages: 8,
+        power_loss_protection: true,
+    });
     config
 }
 

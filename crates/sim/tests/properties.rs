@@ -3,9 +3,9 @@
 mod common;
 
 use common::{device, run};
-use planewise_model::profile::{Link, Processor, ReadAhead, Regions, StreamRule, WriteBuffer};
-use planewise_model::{AllocationOrder, Direction, Lpn, Lsn, Ns, Ppn, Request};
-use planewise_sim::host::Merging;
+use planewise_model::profile::{Arbitration, Link, Processor, ReadAhead, Regions, StreamRule, WriteBuffer};
+use planewise_model::{AllocationOrder, Direction, Durability, Lpn, Lsn, Ns, Ppn, Request};
+use planewise_sim::host::{Merging, Overlap};
 use planewise_sim::observers::{Observer, Origin};
 use planewise_sim::{AdvancedUse, RunConfig, Simulator, UnitLevel, host_sched};
 use proptest::prelude::*;
@@ -35,18 +35,21 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         prop::option::of((1u32..40, 0.0f64..0.99, 1u32..20, 1u32..20)),
         prop::option::of((1u32..4, 2u32..4, 1u32..20, any::<bool>())),
     );
-    let registers = (any::<bool>(), any::<bool>());
+    let registers = (any::<bool>(), any::<bool>(), any::<bool>());
     let numbers = (1u32..80, prop::option::of(1u32..40), prop::sample::select(vec![1u32, 3, 8]), 0u64..3000);
     let controller = prop::option::of(controller);
-    let all = (shape, names, switches, registers, numbers, collection, controller);
-    all.prop_map(|(shape, names, switches, registers, numbers, collection, controller)| {
+    let chunk = prop::sample::select(vec![1u32, 1, 2, 3, 4, 8]);
+    let all = (shape, names, switches, registers, numbers, collection, controller, chunk);
+    all.prop_map(|(shape, names, switches, registers, numbers, collection, controller, chunk)| {
         let mut profile = device(shape.0, shape.1, shape.2, shape.3);
         profile.geometry.blocks_per_plane = 24;
         profile.geometry.pages_per_block = 7;
         profile.geometry.page_bytes = 512 * numbers.2;
         profile.timing.command_ns = numbers.3;
         profile.translation.over_provisioning = 0.15;
+        let has_chunks = names.1 == "write-order" || names.1.parse::<AllocationOrder>().is_ok();
         profile.translation.allocation = names.1;
+        profile.translation.chunk_pages = if has_chunks { chunk } else { 1 };
         profile.translation.wear_levelling = names.5.into();
         profile.interface.command_queue = names.2.into();
         profile.interface.flash_scheduler = names.3.into();
@@ -55,7 +58,11 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         profile.advanced_commands.copyback = switches.2;
         profile.advanced_commands.copyback_same_parity = switches.3;
         profile.advanced_commands.multi_plane_same_block = switches.4;
-        (profile.advanced_commands.cache_read, profile.advanced_commands.cache_program) = registers;
+        (profile.advanced_commands.cache_read, profile.advanced_commands.cache_program) =
+            (registers.0, registers.1);
+        if registers.2 {
+            profile.interface.arbitration = Arbitration::CommandsFirst;
+        }
         profile.collection.scheme = collection.0.into();
         profile.collection.victims = collection.1.into();
         profile.collection.buffer_pages = collection.2;
@@ -88,9 +95,15 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
                 scan_entries: 5,
             });
             profile.regions = regions.map(|operations| Regions { mib: 1, operations });
-            profile.write_buffer = write_buffer.map(|(pages, watermark, run_pages, in_flight_pages)| {
-                WriteBuffer { pages, watermark, run_pages, entry_order: registers.1, in_flight_pages }
-            });
+            profile.write_buffer =
+                write_buffer.map(|(pages, watermark, run_pages, in_flight_pages)| WriteBuffer {
+                    pages,
+                    watermark,
+                    run_pages,
+                    entry_order: registers.1,
+                    in_flight_pages,
+                    power_loss_protection: switches.3,
+                });
             profile.read_ahead =
                 read_ahead.map(|(streams, trigger, window_pages, dropped_by_writes)| ReadAhead {
                     streams,
@@ -112,6 +125,7 @@ fn any_config() -> impl Strategy<Value = RunConfig> {
         config.condition = names.4.parse().unwrap();
         config.level = if switches.5 { UnitLevel::Plane } else { UnitLevel::Chip };
         config.advanced = if switches.0 { AdvancedUse::Auto } else { AdvancedUse::On };
+        config.overlap = if numbers.3 % 4 == 0 { Overlap::Ignore } else { Overlap::Keep };
         config.queue_length = numbers.0;
         config.told_units = numbers.1;
         config
@@ -137,7 +151,15 @@ fn requests(config: &RunConfig, raw: &[(u64, f64, u32, bool)]) -> Vec<Request> {
             };
             follows = Some(start + length);
             let direction = if write { Direction::Write } else { Direction::Read };
-            Request::new(Ns(arrival), Lsn(start), length as u32, direction)
+            let request = Request::new(Ns(arrival), Lsn(start), length as u32, direction);
+            match (write, gap % 16) {
+                (true, 3) => Request::flush(request.arrival),
+                (true, 5 | 6) => Request::discard(request.arrival, request.start, request.sectors),
+                (true, 7) => Request { durability: Durability::ForceUnitAccess, ..request },
+                (true, 9) => Request { durability: Durability::FlushFirstForceUnitAccess, ..request },
+                (true, 11) => Request { durability: Durability::FlushFirst, ..request },
+                _ => request,
+            }
         })
         .collect()
 }

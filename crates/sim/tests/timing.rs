@@ -3,7 +3,7 @@
 mod common;
 
 use common::{device, makespan, pages, run};
-use planewise_model::profile::PageLatency;
+use planewise_model::profile::{Arbitration, PageLatency};
 use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_sim::{AdvancedUse, Condition, RunConfig, UnitLevel};
 
@@ -240,4 +240,61 @@ fn writes_bound_late_are_programmed_two_planes_at_a_time() {
         (0..20).map(|n| Request::new(Ns::ZERO, Lsn(n * 8), 8, Direction::Write)).collect();
     let last = run(&config, &requests).unwrap().iter().map(|c| c.completed).max().unwrap();
     assert!(last <= Ns(11 * (2 * 40_960 + 600_000)), "{last} for twenty pages");
+}
+
+/// Reads of two packages on one channel, all there at the beginning: `count` of each, with the command cycles named.
+fn two_packages(arbitration: Arbitration, count: u64, command_ns: u64) -> u64 {
+    let mut config = RunConfig::new(device(1, 2, 1, 1));
+    config.queue_length = 4096;
+    config.profile.timing.command_ns = command_ns;
+    config.profile.interface.arbitration = arbitration;
+    makespan(&config, &pages(Direction::Read, 0..2 * count)).0
+}
+
+#[test]
+fn two_packages_of_a_channel_fall_into_step_unless_commands_pass_transfers() {
+    // READ < TRANSFER: an array is through before the other package's transfer.
+    for count in [1, 2, 3, 1000] {
+        for command in [200, 5_000, 25_000] {
+            // Both arrays read at the same time, the second command behind the first array's, and then both transfer.
+            let fifo = count * (command + READ + 2 * TRANSFER);
+            assert_eq!(two_packages(Arbitration::Fifo, count, command), fifo, "{count} reads each");
+            // The first command and array; then all transfers and all but the first two commands, without a gap.
+            let first = command + READ + 2 * count * TRANSFER + (2 * count - 2) * command;
+            assert_eq!(two_packages(Arbitration::CommandsFirst, count, command), first, "{count} reads each");
+        }
+    }
+}
+
+#[test]
+fn a_command_waits_for_the_transfer_under_way_and_passes_those_behind_it() {
+    // Three packages. Page 3 is behind page 0 on the first; the transfers of 1 and 2 wait while that of 0 is under way.
+    let ends = |arbitration: Arbitration| -> Vec<u64> {
+        let mut config = RunConfig::new(device(1, 3, 1, 1));
+        config.profile.timing.command_ns = 1_000;
+        config.profile.interface.arbitration = arbitration;
+        run(&config, &pages(Direction::Read, 0..4)).unwrap().iter().map(|c| c.completed.0).collect()
+    };
+    let first = 1_000 + READ + TRANSFER;
+    let last = first + 2 * TRANSFER + 1_000;
+    assert_eq!(
+        ends(Arbitration::Fifo),
+        [first, first + TRANSFER, first + 2 * TRANSFER, last + READ + TRANSFER]
+    );
+    let passed = [first, first + 1_000 + TRANSFER, first + 1_000 + 2 * TRANSFER, last + TRANSFER];
+    assert_eq!(ends(Arbitration::CommandsFirst), passed);
+}
+
+#[test]
+fn writes_and_single_packages_are_the_same_whoever_goes_first() {
+    for direction in [Direction::Read, Direction::Write] {
+        let of = |arbitration: Arbitration, chips: u32| {
+            let mut config = RunConfig::new(device(2, chips, 1, 1));
+            config.profile.timing.command_ns = 1_000;
+            config.profile.interface.arbitration = arbitration;
+            makespan(&config, &pages(direction, 0..200))
+        };
+        let chips = if direction == Direction::Read { 1 } else { 4 };
+        assert_eq!(of(Arbitration::Fifo, chips), of(Arbitration::CommandsFirst, chips), "{direction:?}");
+    }
 }

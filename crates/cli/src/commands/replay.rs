@@ -18,7 +18,7 @@ use planewise_io::drivers::replay::{self, Pace, ReplayOptions};
 use planewise_io::drivers::{HostOptions, Outcome, Units};
 use planewise_io::plan::WritePlan;
 use planewise_io::{Target, TargetInfo};
-use planewise_model::{Bytes, Direction, Ns, Request, SECTOR_BYTES};
+use planewise_model::{Bytes, Ns, Request, SECTOR_BYTES};
 use planewise_sim::drivers::replay::RequestSource;
 use planewise_sim::host::HostStack;
 use planewise_sim::host_sched;
@@ -258,8 +258,7 @@ impl Decoded {
                 ));
             }
             decoded.requests += batch.len() as u64;
-            decoded.writes +=
-                batch.iter().filter(|request| request.direction == Direction::Write).count() as u64;
+            decoded.writes += batch.iter().filter(|request| request.moves_to_device()).count() as u64;
             decoded.last = batch.last().map_or(decoded.last, |request| request.arrival);
             let room = decoded.requests <= DECODED_REQUESTS_MAX as u64 && source.is_one();
             match &mut decoded.kept {
@@ -313,6 +312,8 @@ impl Checked {
         once.writes += fitted.writes;
         once.bytes_written += fitted.bytes_written;
         once.writes_left_out += fitted.writes_left_out;
+        once.flushes_left_out += fitted.flushes_left_out;
+        once.discards_left_out += fitted.discards_left_out;
         once.widened += fitted.widened;
         once.folded += fitted.folded;
         once.cut_at_end += fitted.cut_at_end;
@@ -425,6 +426,11 @@ impl Replay<'_> {
             }
         };
         say(fitted.writes_left_out, "were left out because they write (--reads-only)");
+        say(
+            fitted.flushes_left_out,
+            "were left out because they are flushes, which a target takes only by itself",
+        );
+        say(fitted.discards_left_out, "were left out because they are discards");
         say(
             fitted.folded,
             "were folded onto the target (--wrap): they meet others than they did where they were recorded",
@@ -540,6 +546,8 @@ impl Replay<'_> {
         let fitted = source.done();
         if let Some(replay) = &mut result.replay {
             replay.writes_left_out = fitted.writes_left_out;
+            replay.flushes_left_out = fitted.flushes_left_out;
+            replay.discards_left_out = fitted.discards_left_out;
             replay.widened = fitted.widened;
             replay.folded = fitted.folded;
             replay.cut_at_end = fitted.cut_at_end;

@@ -2,7 +2,7 @@
 
 use super::DriverError;
 use crate::target::TargetInfo;
-use planewise_model::{Direction, Lsn, Request, SECTOR_BYTES};
+use planewise_model::{Direction, Lsn, Operation, Request, SECTOR_BYTES};
 use planewise_sim::SimError;
 use planewise_sim::drivers::replay::RequestSource;
 
@@ -31,6 +31,10 @@ pub struct Fitted {
     pub written: Option<(u64, u64)>,
     /// Requests that were left out because they write.
     pub writes_left_out: u64,
+    /// Flushes that were left out: no target here takes them yet among other operations.
+    pub flushes_left_out: u64,
+    /// Discards that were left out: they would destroy what no write brings back.
+    pub discards_left_out: u64,
     /// Requests that were widened to whole blocks.
     pub widened: u64,
     /// Requests that were folded.
@@ -91,6 +95,17 @@ impl Fit {
 
     fn fit(&mut self, mut request: Request) -> Result<Option<Request>, DriverError> {
         let number = self.read;
+        match request.operation {
+            Operation::Transfer => {}
+            Operation::Flush => {
+                self.done.flushes_left_out += 1;
+                return Ok(None);
+            }
+            Operation::Discard => {
+                self.done.discards_left_out += 1;
+                return Ok(None);
+            }
+        }
         let is_write = request.direction == Direction::Write;
         if is_write && self.options.reads_only {
             self.done.writes_left_out += 1;
@@ -240,12 +255,17 @@ mod tests {
         assert_eq!(fitted(&mut fit, 2048, 1, Direction::Read), Ok(vec![(0, 8)]));
         assert_eq!(fitted(&mut fit, 2044, 100, Direction::Read), Ok(vec![(2040, 8)]));
         assert_eq!(fitted(&mut fit, 0, 8, Direction::Write), Ok(vec![]));
+        let mut commands = vec![Request::flush(Ns(5)), Request::discard(Ns(5), Lsn(0), 8)];
+        fit.apply(&mut commands, 0).unwrap();
+        assert!(commands.is_empty());
         let expected = Fitted {
             requests: 4,
             widened: 3,
             folded: 3,
             cut_at_end: 1,
             writes_left_out: 1,
+            flushes_left_out: 1,
+            discards_left_out: 1,
             ..Fitted::default()
         };
         assert_eq!(fit.done(), expected);

@@ -10,8 +10,8 @@ use super::mapping::Mapping;
 use super::relation::Relation;
 use planewise_model::Geometry;
 use planewise_model::profile::{
-    AdvancedCommands, Collection, Interface, Link, PageLatency, Processor, Profile, ReadAhead, Regions,
-    StreamRule, Timing, Translation, WriteBuffer,
+    AdvancedCommands, Arbitration, Collection, Interface, Link, PageLatency, Processor, Profile, ReadAhead,
+    Regions, StreamRule, Timing, Translation, WriteBuffer,
 };
 use planewise_model::words::counted;
 use std::fmt::Write as _;
@@ -187,6 +187,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         translation: Translation {
             over_provisioning,
             allocation,
+            chunk_pages: 1,
             wear_levelling: "dynamic".into(),
             read_modify_write: true,
         },
@@ -208,6 +209,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         interface: Interface {
             command_queue: if blocking { "blocking".into() } else { "ncq:32".into() },
             flash_scheduler: "fcfs".into(),
+            arbitration: Arbitration::Fifo,
         },
         link: None,
         processor: None,
@@ -302,6 +304,7 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
             run_pages: stripe(profile),
             entry_order: true,
             in_flight_pages: 2 * planes,
+            power_loss_protection: true,
         });
     }
     if let Some(ahead) = findings.read_ahead.as_ref().filter(|ahead| ahead.present.value == Some(true)) {

@@ -134,9 +134,21 @@ impl Target for SimTarget {
         }
     }
 
-    /// Writes of the model are safe when they complete: a capacitor keeps the write buffer.
     fn flush(&mut self) -> Result<Ns, TargetError> {
-        Ok(self.now)
+        let number = self.simulator.submitted();
+        self.simulator.submit(&Request::flush(self.now))?;
+        loop {
+            let next = self.next_event();
+            if next == Ns::MAX {
+                self.finish()?;
+            }
+            self.simulator.advance(next)?;
+            self.now = self.now.max(next);
+            self.simulator.take_completions(&mut self.completions);
+            if self.completions.drain(..).any(|completion| completion.sequence == number) {
+                return Ok(self.now);
+            }
+        }
     }
 }
 
@@ -144,6 +156,20 @@ impl Target for SimTarget {
 mod tests {
     use super::*;
     use planewise_model::Lsn;
+
+    #[test]
+    fn a_flush_takes_time_where_the_write_buffer_has_no_capacitor() {
+        for (protected, least, most) in [(true, 0, 100_000), (false, 200_000, 10_000_000)] {
+            let mut profile = Profile::embedded("ssd-s").unwrap();
+            profile.write_buffer.as_mut().unwrap().power_loss_protection = protected;
+            let mut target = SimTarget::new(&profile, Condition::Filled, 4, 1).unwrap();
+            target.submit(0, Operation::write(Lsn(0), 8)).unwrap();
+            let written = target.wait(Ns::MAX, &mut Vec::new()).unwrap();
+            let flushed = target.flush().unwrap();
+            assert!((least..most).contains(&(flushed - written).0), "{protected}: {}", flushed - written);
+            assert!((target.flush().unwrap() - flushed).0 < 100_000, "there is nothing left");
+        }
+    }
 
     fn target() -> SimTarget {
         let profile = Profile::embedded("ssd-s").unwrap();

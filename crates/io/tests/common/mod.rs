@@ -93,6 +93,7 @@ pub fn draw(seed: u64) -> Known {
             run_pages: 16,
             in_flight_pages: 64,
             entry_order: is_write_order,
+            power_loss_protection: true,
         });
     }
     if rng.random_range(0..2) == 0 {

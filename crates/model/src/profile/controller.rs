@@ -71,7 +71,7 @@ pub struct Regions {
     pub operations: u32,
 }
 
-/// The buffer that host writes go to, protected by a capacitor: a write is complete when its pages are in it.
+/// The buffer that host writes go to: a write is complete when its pages are in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WriteBuffer {
@@ -93,19 +93,28 @@ pub struct WriteBuffer {
     /// can be on their way.
     #[schemars(range(min = 1))]
     pub in_flight_pages: u32,
+    /// A capacitor keeps what the buffer holds from a loss of power: a flush has nothing to do, nor has forced unit access. Without, both
+    /// wait until the pages are in flash. On where a profile does not name it.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub power_loss_protection: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// Read-ahead: the following pages of sequential reads are read into a buffer before they are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadAhead {
-    /// Sequential streams that are told apart, at least 1. A read that continues none takes the place of the one idle longest.
+    /// Sequential streams that are told apart, at least 1. A read that begins farther than the window from where each of them ended
+    /// takes the place of the one idle longest.
     #[schemars(range(min = 1))]
     pub streams: u32,
-    /// Reads in sequence that make a stream, at least 2.
+    /// Reads in sequence, in order or nearly, that make a stream, at least 2.
     #[schemars(range(min = 2))]
     pub trigger: u32,
-    /// Pages that are read ahead of a stream, at most; at least 1.
+    /// Pages that are read ahead of a stream, at most, as long as they are used; at least 1.
     #[schemars(range(min = 1))]
     pub window_pages: u32,
     /// Pages that are asked for together, 1 to the window.

@@ -7,6 +7,7 @@ use crate::outside;
 use crate::overload;
 use crate::sweep;
 use crate::table::{COLLECTION, Pick, READ, WRITE};
+use planewise_model::units::Bytes;
 use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult};
 use serde::Serialize;
 
@@ -179,6 +180,28 @@ pub(super) fn lateness(results: &Results, names: &[String]) -> Option<Table> {
                 .unwrap_or_else(|| replay.faithful.map_or("nothing was due", |_| "faithful").to_owned()),
         );
         texts.push(outside::changes(run).join(", "));
+        texts.into_iter().map(Cell::plain).collect()
+    });
+    Some(Table { titles: titles.map(str::to_owned).into(), rows })
+}
+
+/// Flushes and discards: a row per run, where any completed one.
+pub(super) fn commands(results: &Results, names: &[String]) -> Option<Table> {
+    let of = |run: &RunResult| [run.metrics.flushes.clone(), run.metrics.discards.clone()];
+    results.runs.iter().find(|run| of(run).iter().any(Option::is_some))?;
+    let titles = ["flushes", "mean", "p99", "max", "discards", "volume", "mean", "p99", "max"];
+    let rows = rows(results, names, |run| {
+        let mut texts = Vec::new();
+        for (kind, metrics) in of(run).into_iter().enumerate() {
+            let metrics = metrics.unwrap_or_default();
+            let time = |ns: f64| or_absent(metrics.count, || format::time(ns));
+            texts.push(format::count(metrics.count));
+            if kind == 1 {
+                texts.push(or_absent(metrics.count, || Bytes(metrics.bytes).to_string()));
+            }
+            let latency = &metrics.latency_ns;
+            texts.extend([latency.mean, latency.p99 as f64, latency.max as f64].map(time));
+        }
         texts.into_iter().map(Cell::plain).collect()
     });
     Some(Table { titles: titles.map(str::to_owned).into(), rows })

@@ -2,9 +2,9 @@
 //!
 //! | policy | plane of a page |
 //! |---|---|
-//! | `cwdp` and the other 23 orders | fixed by the logical page number (TCAD paper, section II-A) |
+//! | `cwdp` and the other 23 orders | fixed by the logical page number, or that of its chunk (TCAD paper, section II-A) |
 //! | `dynamic` | the next idle one, round robin in Channel-Chip-Die-Plane order |
-//! | `write-order` | the next one, whatever is written (Chen et al. 2016, section 5.4) |
+//! | `write-order` | the next one, after each page or each chunk, whatever is written (Chen et al. 2016, section 5.4) |
 //! | `region:MIB`, `concatenated` | on the chip that its region is on, round its planes |
 //! | `conflict-free` | an idle one, for reads as well: a bound that no device reaches (TCAD paper, section III) |
 
@@ -65,23 +65,35 @@ pub(crate) struct Built {
     pub(crate) gangs: Option<Gangs>,
 }
 
-/// Builds a policy by name, for a device with so many user pages.
+/// Builds a policy by name, for a device with so many user pages, of which so many in turn are a chunk.
 ///
 /// # Errors
-/// The name is unknown, or its regions do not fit the device.
-pub(crate) fn build(name: &str, geometry: &Geometry, user_pages: u32) -> Result<Built, SimError> {
+/// The name is unknown, its regions do not fit the device, or it has no chunks.
+pub(crate) fn build(
+    name: &str,
+    geometry: &Geometry,
+    user_pages: u32,
+    chunk_pages: u32,
+) -> Result<Built, SimError> {
     let cwdp = AllocationOrder::CWDP.stripe(geometry);
+    if chunk_pages > 1 && !has_chunks(name) && check(name).is_ok() {
+        return Err(SimError::Option {
+            key: "chunk_pages".into(),
+            found: chunk_pages.to_string(),
+            allowed: format!("1 with allocation '{name}'; more with a static order or write-order"),
+        });
+    }
     if let Some(gangs) = region::gangs(name, geometry, user_pages)? {
         return Ok(Built { allocation: Box::new(region::Region(gangs)), stripe: cwdp, gangs: Some(gangs) });
     }
     let (allocation, stripe): (Box<dyn Allocation>, _) = match name {
         "dynamic" => (Box::new(dynamic::Dynamic::default()), cwdp),
         "conflict-free" => (Box::new(conflict_free::ConflictFree::default()), cwdp),
-        "write-order" => (Box::new(write_order::WriteOrder::default()), cwdp),
+        "write-order" => (Box::new(write_order::WriteOrder::new(chunk_pages)), cwdp),
         _ => match name.parse::<AllocationOrder>() {
             Ok(order) => {
                 let stripe = order.stripe(geometry);
-                (Box::new(static_order::StaticOrder::new(stripe.clone())), stripe)
+                (Box::new(static_order::StaticOrder::new(stripe.clone(), chunk_pages)), stripe)
             }
             Err(_) => {
                 return Err(names::unknown("allocation", name, known().iter().map(String::as_str)).into());
@@ -89,6 +101,11 @@ pub(crate) fn build(name: &str, geometry: &Geometry, user_pages: u32) -> Result<
         },
     };
     Ok(Built { allocation, stripe, gangs: None })
+}
+
+/// Whether an allocation can give a plane several pages in turn.
+fn has_chunks(name: &str) -> bool {
+    name == "write-order" || name.parse::<AllocationOrder>().is_ok()
 }
 
 /// Checks a name, as far as that goes without a device: the size of regions is checked where there is one.

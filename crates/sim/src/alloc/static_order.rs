@@ -1,25 +1,32 @@
-//! Static allocation: page `p` is always on the plane at position `p % planes` of the stripe.
+//! Static allocation: page `p` is always on the plane at position `p / chunk % planes` of the stripe.
 
 use super::{Allocation, PlaneView};
 use planewise_model::Lpn;
+use planewise_model::location::Chunks;
 
 pub(super) struct StaticOrder {
     stripe: Vec<u32>,
-    /// `planes - 1` when the number of planes is a power of two, which saves a division for each page.
-    mask: Option<u32>,
+    chunks: Chunks,
+    /// What to shift a page's number by and `planes - 1`, when chunk and planes are powers of two, which saves divisions for each page.
+    powers: Option<(u32, u32)>,
 }
 
 impl StaticOrder {
-    pub(super) fn new(stripe: Vec<u32>) -> StaticOrder {
+    pub(super) fn new(stripe: Vec<u32>, chunk_pages: u32) -> StaticOrder {
         let planes = stripe.len() as u32;
-        StaticOrder { stripe, mask: planes.is_power_of_two().then(|| planes - 1) }
+        let are_powers = planes.is_power_of_two() && chunk_pages.is_power_of_two();
+        StaticOrder {
+            chunks: Chunks { pages: chunk_pages, positions: planes },
+            powers: are_powers.then(|| (chunk_pages.ilog2(), planes - 1)),
+            stripe,
+        }
     }
 
     #[inline]
     fn position(&self, page: u32) -> usize {
-        match self.mask {
-            Some(mask) => (page & mask) as usize,
-            None => page as usize % self.stripe.len(),
+        match self.powers {
+            Some((shift, mask)) => (page >> shift & mask) as usize,
+            None => self.chunks.position(page) as usize,
         }
     }
 }
@@ -30,8 +37,9 @@ impl Allocation for StaticOrder {
     }
 
     fn would_touch(&self, first: Lpn, count: u32, _stripe: &[u32], visit: &mut dyn FnMut(u32)) -> bool {
-        for page in first.0..first.0 + count.min(self.stripe.len() as u32) {
-            visit(self.stripe[self.position(page)]);
+        let (from, touched) = self.chunks.touched(first.0.into(), count);
+        for position in from..from + touched {
+            visit(self.stripe[position as usize % self.stripe.len()]);
         }
         true
     }

@@ -21,6 +21,8 @@ struct Slot {
     state: State,
     /// Nobody may find it any more.
     stale: bool,
+    /// A request asked for it, or nobody is expected to any more: it has been counted.
+    counted: bool,
     /// Requests that wait for it, linked.
     first_waiter: u32,
 }
@@ -43,18 +45,37 @@ pub(crate) struct ReadBuffer {
     /// `(request, next)`; the list of free ones is linked through `next` as well.
     waiters: Vec<(host::Slot, u32)>,
     free_waiter: u32,
+    /// Pages that were asked for, and pages that were read in vain, since somebody last looked.
+    outcome: (u32, u32),
 }
 
 impl ReadBuffer {
     pub(crate) fn new(pages: u32) -> ReadBuffer {
-        let free = Slot { lpn: Lpn(0), state: State::Free, stale: false, first_waiter: NIL };
+        let free = Slot { lpn: Lpn(0), state: State::Free, stale: false, counted: false, first_waiter: NIL };
         ReadBuffer {
             slots: vec![free; pages as usize],
             index: PageIndex::new(pages),
             hand: 0,
             waiters: Vec::new(),
             free_waiter: NIL,
+            outcome: (0, 0),
         }
+    }
+
+    /// Pages that were asked for, and pages that were given up or discarded before anybody did, since the last call.
+    pub(crate) fn take_outcome(&mut self) -> (u32, u32) {
+        std::mem::take(&mut self.outcome)
+    }
+
+    /// What the buffer has of a page that a request asks for.
+    #[inline]
+    pub(crate) fn ask(&mut self, lpn: Lpn) -> Option<Found> {
+        let found = self.find(lpn)?;
+        let (Found::Ready(slot) | Found::Coming(slot)) = found;
+        if !std::mem::replace(&mut self.slots[slot as usize].counted, true) {
+            self.outcome.0 += 1;
+        }
+        Some(found)
     }
 
     #[inline]
@@ -66,6 +87,15 @@ impl ReadBuffer {
         })
     }
 
+    /// The stream that a page was read ahead of has ended: if nobody asked for it so far, it was read in vain.
+    pub(crate) fn give_up(&mut self, lpn: Lpn) {
+        if let Some(slot) = self.index.get(lpn)
+            && !std::mem::replace(&mut self.slots[slot as usize].counted, true)
+        {
+            self.outcome.1 += 1;
+        }
+    }
+
     /// A slot for a page that is about to be read; none while all are taken by pages that are coming.
     pub(crate) fn take(&mut self, lpn: Lpn) -> Option<u32> {
         let slots = self.slots.len() as u32;
@@ -74,7 +104,8 @@ impl ReadBuffer {
             .find(|&slot| self.slots[slot as usize].state != State::Coming)?;
         self.hand = (slot + 1) % slots;
         self.forget(slot);
-        self.slots[slot as usize] = Slot { lpn, state: State::Coming, stale: false, first_waiter: NIL };
+        self.slots[slot as usize] =
+            Slot { lpn, state: State::Coming, stale: false, counted: false, first_waiter: NIL };
         self.index.set(lpn, slot);
         Some(slot)
     }
@@ -127,10 +158,11 @@ impl ReadBuffer {
     }
 
     fn forget(&mut self, slot: u32) {
-        let Slot { lpn, state, stale, .. } = self.slots[slot as usize];
+        let Slot { lpn, state, stale, counted, .. } = self.slots[slot as usize];
         if state == State::Free || stale {
             return;
         }
+        self.outcome.1 += u32::from(!counted);
         self.index.clear(lpn);
         match state {
             State::Coming => self.slots[slot as usize].stale = true,
@@ -154,6 +186,32 @@ mod tests {
         assert_eq!(buffer.find(Lpn(1)), Some(Found::Coming(first)));
         buffer.arrived(first);
         assert_eq!(buffer.find(Lpn(1)), Some(Found::Ready(first)));
+    }
+
+    #[test]
+    fn a_page_counts_once_as_used_or_as_discarded_unread() {
+        let mut buffer = ReadBuffer::new(2);
+        for page in 0..6 {
+            let slot = buffer.take(Lpn(page)).unwrap();
+            if page % 3 == 0 {
+                buffer.ask(Lpn(page));
+            }
+            buffer.arrived(slot);
+            if page % 3 < 2 {
+                buffer.ask(Lpn(page));
+            }
+        }
+        assert_eq!(buffer.take_outcome(), (4, 1), "pages 0, 1, 3 and 4; page 2 gave its place to 4");
+        buffer.discard(Lpn(5));
+        buffer.discard(Lpn(5));
+        buffer.discard_all();
+        assert_eq!(buffer.take_outcome(), (0, 1), "page 5; page 4 was used");
+        buffer.take(Lpn(6)).unwrap();
+        buffer.give_up(Lpn(6));
+        buffer.give_up(Lpn(6));
+        buffer.give_up(Lpn(7));
+        buffer.discard(Lpn(6));
+        assert_eq!(buffer.take_outcome(), (0, 1));
     }
 
     #[test]

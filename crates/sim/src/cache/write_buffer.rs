@@ -4,9 +4,14 @@
 //! takes the oldest page and with it all that wait of the aligned group of consecutive pages that it is in, so that what was written in
 //! sequence is programmed together; or the oldest pages as they came, where the device maps by the order of writes. While a page is being programmed it still serves reads; a write of it then takes a slot of its
 //! own, which is not written back before the older one is through: the order of the writes is the order in flash.
+//!
+//! A request may wait until pages are in flash ([`WriteBuffer::await_all`], [`WriteBuffer::await_slots`]): those go back at once, whatever the
+//! watermark.
 
 use super::{NIL, PageIndex};
+use crate::host;
 use planewise_model::{Lpn, profile};
+use std::collections::VecDeque;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -23,11 +28,32 @@ struct Slot {
     state: State,
     /// An older version of the page is on its way back.
     blocked: bool,
+    /// A request waits for this page alone to be in flash.
+    urgent: bool,
+    /// Rises with every page that enters.
+    entered: u64,
     /// Of a leaving page: the slot that was taken by a newer version, or [`NIL`].
     newer: u32,
     /// Neighbours in the order of entry, while it waits; the next of its run, while it leaves.
     previous: u32,
     next: u32,
+}
+
+/// A request that waits until pages are in flash.
+#[derive(Debug)]
+struct Waiter {
+    request: host::Slot,
+    /// Pages that are not yet.
+    remaining: u32,
+    what: Awaited,
+}
+
+#[derive(Debug)]
+enum Awaited {
+    /// All that entered before this one.
+    Before(u64),
+    /// Those in these slots.
+    In(Vec<u32>),
 }
 
 #[derive(Debug)]
@@ -47,12 +73,30 @@ pub(crate) struct WriteBuffer {
     run_pages: u32,
     entry_order: bool,
     leaving_most: u32,
+    is_protected: bool,
+    entered: u64,
+    /// All that entered before this one goes back now, and how many of those wait.
+    flush_before: u64,
+    flushing: u32,
+    /// Slots of waiting pages that somebody waits for.
+    urgent: Vec<u32>,
+    waiters: Vec<Waiter>,
+    /// Requests whose pages are all in flash, until they are taken.
+    kept: VecDeque<host::Slot>,
 }
 
 impl WriteBuffer {
     pub(crate) fn new(settings: &profile::WriteBuffer, sectors_per_page: u32) -> WriteBuffer {
-        let free =
-            Slot { lpn: Lpn(0), state: State::Free, blocked: false, newer: NIL, previous: NIL, next: NIL };
+        let free = Slot {
+            lpn: Lpn(0),
+            state: State::Free,
+            blocked: false,
+            urgent: false,
+            entered: 0,
+            newer: NIL,
+            previous: NIL,
+            next: NIL,
+        };
         let words = sectors_per_page.div_ceil(64) as usize;
         WriteBuffer {
             slots: vec![free; settings.pages as usize],
@@ -69,7 +113,19 @@ impl WriteBuffer {
             run_pages: settings.run_pages,
             entry_order: settings.entry_order,
             leaving_most: settings.in_flight_pages,
+            is_protected: settings.power_loss_protection,
+            entered: 0,
+            flush_before: 0,
+            flushing: 0,
+            urgent: Vec::new(),
+            waiters: Vec::new(),
+            kept: VecDeque::new(),
         }
+    }
+
+    /// Whether a capacitor keeps what it holds from a loss of power.
+    pub(crate) fn is_protected(&self) -> bool {
+        self.is_protected
     }
 
     /// The slot with the newest version of a page.
@@ -104,6 +160,8 @@ impl WriteBuffer {
             lpn,
             state: State::Waiting,
             blocked: leaving.is_some(),
+            urgent: false,
+            entered: self.entered,
             newer: NIL,
             previous: self.youngest,
             next: NIL,
@@ -114,6 +172,7 @@ impl WriteBuffer {
             self.slots[self.youngest as usize].next = slot;
         }
         self.youngest = slot;
+        self.entered += 1;
         self.waiting += 1;
         self.written[slot as usize * self.words..(slot as usize + 1) * self.words].fill(0);
         self.index.set(lpn, slot);
@@ -135,16 +194,12 @@ impl WriteBuffer {
 
     /// Takes the next run to write back, if it is time for one: its first slot, and how many pages it has.
     pub(crate) fn take_run(&mut self) -> Option<(u32, u32)> {
-        if self.waiting <= self.watermark || self.leaving >= self.leaving_most {
+        if self.waiting <= self.watermark && self.flushing == 0 && self.urgent.is_empty()
+            || self.leaving >= self.leaving_most
+        {
             return None;
         }
-        let mut oldest = self.oldest;
-        while oldest != NIL && self.slots[oldest as usize].blocked {
-            oldest = self.slots[oldest as usize].next;
-        }
-        if oldest == NIL {
-            return None;
-        }
+        let oldest = self.first_to_leave()?;
         let (mut head, mut last, mut count) = (NIL, NIL, 0);
         let mut join = |buffer: &mut WriteBuffer, slot: u32| {
             buffer.leave(slot);
@@ -181,13 +236,119 @@ impl WriteBuffer {
         Some((head, count))
     }
 
+    /// The slot that a run begins with: one that a request waits for, or the oldest.
+    fn first_to_leave(&self) -> Option<u32> {
+        let is_free = |slot: u32| !self.slots[slot as usize].blocked;
+        if let Some(&urgent) = self.urgent.iter().find(|&&slot| is_free(slot)) {
+            return Some(urgent);
+        }
+        let mut oldest = self.oldest;
+        while oldest != NIL && !is_free(oldest) {
+            oldest = self.slots[oldest as usize].next;
+        }
+        let goes = oldest != NIL
+            && (self.waiting > self.watermark
+                || self.flushing > 0 && self.slots[oldest as usize].entered < self.flush_before);
+        goes.then_some(oldest)
+    }
+
+    /// A request waits until all that the buffer holds now is in flash; false when it need not.
+    pub(crate) fn await_all(&mut self, request: host::Slot) -> bool {
+        let remaining = self.waiting + self.leaving;
+        if remaining > 0 {
+            (self.flush_before, self.flushing) = (self.entered, self.waiting);
+            self.waiters.push(Waiter { request, remaining, what: Awaited::Before(self.entered) });
+        }
+        remaining > 0
+    }
+
+    /// A request waits until the page in a slot is in flash, one of the `pages` that it waits for in all.
+    pub(crate) fn await_slot(&mut self, request: host::Slot, slot: u32, pages: u32) {
+        let waits = &mut self.slots[slot as usize];
+        if waits.state == State::Waiting && !waits.urgent {
+            waits.urgent = true;
+            self.urgent.push(slot);
+        }
+        for waiter in &mut self.waiters {
+            if let Awaited::In(slots) = &mut waiter.what
+                && waiter.request == request
+            {
+                slots.push(slot);
+                return;
+            }
+        }
+        self.waiters.push(Waiter { request, remaining: pages, what: Awaited::In(vec![slot]) });
+    }
+
+    /// Takes a request that waits no longer.
+    pub(crate) fn take_kept(&mut self) -> Option<host::Slot> {
+        self.kept.pop_front()
+    }
+
+    /// Forgets a page, unless a version of it is on its way back: then that one's slot.
+    pub(crate) fn discard(&mut self, lpn: Lpn) -> Option<u32> {
+        let slot = self.index.get(lpn)?;
+        if self.slots[slot as usize].state == State::Leaving {
+            return Some(slot);
+        }
+        if self.slots[slot as usize].blocked {
+            let is_older = |older: &Slot| older.newer == slot && older.state == State::Leaving;
+            return self.slots.iter().position(is_older).map(|older| older as u32);
+        }
+        self.unlink(slot);
+        self.slots[slot as usize].state = State::Free;
+        self.index.clear(lpn);
+        self.free.push(slot);
+        self.no_longer_awaited(slot);
+        None
+    }
+
+    /// Tells those who wait for the page in a slot.
+    fn no_longer_awaited(&mut self, slot: u32) {
+        if self.waiters.is_empty() {
+            return;
+        }
+        let entered = self.slots[slot as usize].entered;
+        for waiter in &mut self.waiters {
+            let is_awaited = match &mut waiter.what {
+                Awaited::Before(before) => entered < *before,
+                // The slot may be another page's soon.
+                Awaited::In(slots) => {
+                    slots.iter().position(|&other| other == slot).map(|at| slots.swap_remove(at)).is_some()
+                }
+            };
+            waiter.remaining -= u32::from(is_awaited);
+        }
+        let kept = &mut self.kept;
+        self.waiters.retain(|waiter| {
+            if waiter.remaining == 0 {
+                kept.push_back(waiter.request);
+            }
+            waiter.remaining > 0
+        });
+    }
+
     /// The slot after one in its run, or [`NIL`].
     pub(crate) fn next_of_run(&self, slot: u32) -> u32 {
         self.slots[slot as usize].next
     }
 
     fn leave(&mut self, slot: u32) {
-        let Slot { previous, next, .. } = self.slots[slot as usize];
+        self.unlink(slot);
+        let slot = &mut self.slots[slot as usize];
+        (slot.state, slot.previous, slot.next) = (State::Leaving, NIL, NIL);
+        self.leaving += 1;
+    }
+
+    /// Takes a waiting page out of the line.
+    fn unlink(&mut self, slot: u32) {
+        let Slot { previous, next, urgent, entered, .. } = self.slots[slot as usize];
+        if urgent {
+            self.urgent.retain(|&other| other != slot);
+        }
+        if entered < self.flush_before {
+            self.flushing -= 1;
+        }
         if previous == NIL {
             self.oldest = next;
         } else {
@@ -198,10 +359,7 @@ impl WriteBuffer {
         } else {
             self.slots[next as usize].previous = previous;
         }
-        let slot = &mut self.slots[slot as usize];
-        (slot.state, slot.previous, slot.next) = (State::Leaving, NIL, NIL);
         self.waiting -= 1;
-        self.leaving += 1;
     }
 
     /// A page is in flash: its slot is free.
@@ -216,6 +374,7 @@ impl WriteBuffer {
         }
         self.leaving -= 1;
         self.free.push(slot);
+        self.no_longer_awaited(slot);
     }
 
     /// Slots that hold a page, with it.
@@ -231,8 +390,14 @@ mod tests {
     use super::*;
 
     fn buffer(pages: u32, watermark: f64, run_pages: u32, in_flight_pages: u32) -> WriteBuffer {
-        let settings =
-            profile::WriteBuffer { pages, watermark, run_pages, entry_order: false, in_flight_pages };
+        let settings = profile::WriteBuffer {
+            pages,
+            watermark,
+            run_pages,
+            entry_order: false,
+            in_flight_pages,
+            power_loss_protection: true,
+        };
         WriteBuffer::new(&settings, 8)
     }
 

@@ -251,7 +251,7 @@ impl Device {
     ) -> Result<(), SimError> {
         match event {
             Event::Channel(channel) => {
-                self.next_in_line(context, channel);
+                self.channel_is_free(context, channel);
                 Ok(())
             }
             Event::Executor(executor) => self.phase_ended(context, executor),
@@ -427,7 +427,7 @@ impl Device {
             Kind::Read | Kind::Write => self.close_transaction(index),
             Kind::ReadForWrite | Kind::ReadForWriteBack => self.go_on_as_write(context, index),
             Kind::ReadAhead => self.read_ahead_ended(context, index),
-            Kind::WriteBack => self.write_back_ended(index),
+            Kind::WriteBack => self.write_back_ended(context, index),
         }
     }
 

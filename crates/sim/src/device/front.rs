@@ -93,6 +93,10 @@ pub(super) struct Front {
     turning: VecDeque<Slot>,
     /// By slot of the I/O queue.
     commands: Vec<(Request, PageRange)>,
+    /// Pages of commands that were accepted and are not complete.
+    outstanding: u64,
+    /// Since when there is none.
+    rests_since: Option<Ns>,
 }
 
 impl Front {
@@ -126,17 +130,26 @@ impl Front {
             taken_in: 0,
             turning: VecDeque::with_capacity(commands),
             commands: vec![(nothing, PageRange { first: 0, count: 0 }); commands],
+            outstanding: 0,
+            rests_since: None,
         }
     }
 
-    /// A command of the host is on its way.
+    /// Pages that the host waits for.
+    pub(super) fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    /// A command of the host is on its way. Returns how long the device had none before.
     pub(super) fn accept(
         &mut self,
         context: &mut Context<'_, impl Observer>,
         slot: Slot,
         request: &Request,
         pages: PageRange,
-    ) {
+    ) -> Ns {
+        let rest = self.rests_since.take().map_or(Ns::ZERO, |since| context.now - since);
+        self.outstanding += u64::from(pages.count);
         self.commands[slot.index()] = (*request, pages);
         self.arriving.push_back(slot);
         let latency = self.link.map_or(0, |link| link.latency_ns);
@@ -149,6 +162,7 @@ impl Front {
         } else {
             self.reach_link(slot);
         }
+        rest
     }
 
     fn reach_link(&mut self, slot: Slot) {
@@ -206,7 +220,7 @@ impl Front {
     fn carries(&self, link: &Link, what: Carried) -> Ns {
         let data = |slot: Slot| link.transfer(u64::from(self.commands[slot.index()].0.sectors) * 512);
         match what {
-            Carried::Command(slot) if self.commands[slot.index()].0.direction == Direction::Write => {
+            Carried::Command(slot) if self.commands[slot.index()].0.moves_to_device() => {
                 Ns(link.command_ns) + data(slot)
             }
             Carried::Command(_) => Ns(link.command_ns),
@@ -225,6 +239,9 @@ impl Device {
     }
 
     fn run_servers<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        if self.front.outstanding == 0 {
+            self.front.rests_since.get_or_insert(context.now);
+        }
         loop {
             self.run_write_buffer(context);
             self.front.let_in();
@@ -285,6 +302,9 @@ impl Device {
     }
 
     fn complete(&mut self, slot: Slot) {
+        if self.front.active {
+            self.front.outstanding -= u64::from(self.front.command(slot).1.count);
+        }
         self.front.taken_in = self.front.taken_in.saturating_sub(1);
         self.finished.push(slot);
     }
@@ -308,9 +328,10 @@ impl Device {
                 let update = if kind == Kind::Read { 0 } else { processor.update_ns };
                 Ns(processor.operation_ns + update + processor.scan_ns * u64::from(entries))
             }
-            Task::ReadAhead(Run { count, .. }) => {
-                Ns(processor.operation_ns + processor.run_page_ns * u64::from(count - 1))
-            }
+            Task::ReadAhead(run) => match u64::from(self.reads_of_run_ahead(&run)) {
+                0 => Ns::ZERO,
+                reads => Ns(processor.operation_ns + processor.run_page_ns * (reads - 1)),
+            },
             Task::WriteBack { first, count } => {
                 let reads = u64::from(self.reads_of_run(first));
                 let run = processor.operation_ns + processor.run_page_ns * u64::from(count - 1);
@@ -333,7 +354,7 @@ impl Device {
                 self.front.coming[executor as usize] -= 1;
                 self.send_to_flash(context, index);
             }
-            Task::ReadAhead(run) => self.read_ahead(context, run),
+            Task::ReadAhead(run) => self.read_run_ahead(context, &run),
             Task::WriteBack { first, .. } => self.write_run_back(context, first),
         }
     }

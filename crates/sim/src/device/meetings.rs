@@ -263,8 +263,14 @@ mod tests {
 
     #[test]
     fn what_the_write_buffer_sends_to_a_chip_keeps_no_request_waiting() {
-        let buffer =
-            WriteBuffer { pages: 8, watermark: 0.0, run_pages: 1, entry_order: false, in_flight_pages: 8 };
+        let buffer = WriteBuffer {
+            pages: 8,
+            watermark: 0.0,
+            run_pages: 1,
+            entry_order: false,
+            in_flight_pages: 8,
+            power_loss_protection: true,
+        };
         let mut device = device(|profile| profile.write_buffer = Some(buffer));
         submit(&mut device, 0, Direction::Write, 3, 1);
         let waiting = device.executors[3].waiting[Direction::Write.index()].head;

@@ -13,6 +13,7 @@
 //! | `buffered.rs` | pages in the valid page buffer: reads served, writes absorbed |
 //! | `background.rs` | what idle chips do: write-backs, replicas, collections ahead of need |
 //! | `meetings.rs` | which host requests collections are in the way of |
+//! | `persistence.rs` | flushes, forced unit access, discards |
 //! | `power.rs` | the power cut |
 //! | `read_ahead.rs` | pages on their way to the read buffer, and reads served from there |
 //! | `write_back.rs` | host writes on their way into the write buffer, and its pages on their way to flash |
@@ -28,6 +29,7 @@ mod execute;
 mod front;
 mod load;
 mod meetings;
+mod persistence;
 mod power;
 mod read_ahead;
 mod transaction;
@@ -38,7 +40,7 @@ mod write_back;
 pub(crate) use background::HostState;
 
 use crate::alloc::{self, Allocation, PlaneView};
-use crate::cache::{ReadBuffer, Streams, WriteBuffer};
+use crate::cache::WriteBuffer;
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::flash_sched;
@@ -53,9 +55,10 @@ use crate::wear;
 use execute::{Channel, Executor};
 use front::Front;
 use load::Load;
-use planewise_model::location::PageRange;
-use planewise_model::profile::{AdvancedCommands, Profile, Timing};
+use planewise_model::location::{Chunks, PageRange};
+use planewise_model::profile::{AdvancedCommands, Arbitration, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
+use read_ahead::ReadAhead;
 use transaction::{Kind, List, Transaction, Transactions};
 use variation::Variation;
 
@@ -72,6 +75,8 @@ pub(crate) struct Progress {
     remaining: u32,
     pub(crate) die_wait: Ns,
     pub(crate) channel_wait: Ns,
+    /// Of a write behind a flush: the flush is through.
+    is_flushed: bool,
 }
 
 pub(crate) struct Device {
@@ -96,6 +101,8 @@ pub(crate) struct Device {
     binds_late: bool,
     unbound: List,
     stripe: Vec<u32>,
+    /// How pages are dealt out to the positions of the stripe, where they are striped.
+    chunks: Chunks,
     collector: Box<dyn Collector>,
     buffer: ValidPageBuffer,
     buffer_read: Ns,
@@ -137,6 +144,9 @@ pub(crate) struct Device {
     /// Whether there are cache registers.
     pipelines: bool,
     channels: Vec<Channel>,
+    arbitration: Arbitration,
+    /// Channels that became free at this instant and are waited for; used where commands go first.
+    handovers: Vec<u32>,
     transactions: Transactions,
     progress: Vec<Progress>,
     load: Load,
@@ -145,9 +155,9 @@ pub(crate) struct Device {
     write_buffer: Option<WriteBuffer>,
     /// Writes that wait for a slot of the write buffer, and their next page.
     waiting_writes: std::collections::VecDeque<(Slot, u64)>,
-    streams: Option<Streams>,
-    read_buffer: Option<ReadBuffer>,
-    dropped_by_writes: bool,
+    /// Discards that wait for pages on their way out of it, with these pages.
+    discarding: Vec<(Slot, Vec<Lpn>)>,
+    read_ahead: Option<ReadAhead>,
     /// Page numbers behind the last of the flash that stand for slots of the buffers.
     first_write_slot: u32,
     first_read_slot: u32,
@@ -169,8 +179,9 @@ impl Device {
     ) -> Result<Device, SimError> {
         let geometry = profile.geometry;
         let user_pages = profile.user_pages();
+        let chunk_pages = profile.translation.chunk_pages;
         let alloc::Built { allocation, stripe, gangs } =
-            alloc::build(&profile.translation.allocation, &geometry, user_pages)?;
+            alloc::build(&profile.translation.allocation, &geometry, user_pages, chunk_pages)?;
         let collector = gc::find(&profile.collection.scheme)?.collector(&profile.collection);
         let wear = wear::find(&profile.translation.wear_levelling)?;
         let flash_scheduler = flash_sched::find(&profile.interface.flash_scheduler)?;
@@ -178,7 +189,8 @@ impl Device {
         let hot_cold_separation = profile.collection.hot_cold_separation;
         let policies = PlanePolicies { victims, wear, hot_cold_separation, seed };
         let mut planes = Planes::fresh(&geometry, &policies);
-        let spread = Spread { stripe: &stripe, gangs };
+        let spread = Spread { stripe: &stripe, chunk_pages, gangs };
+        let chunks = spread.chunks();
         let mapping = condition::construct(condition, &geometry, user_pages, spread, &mut planes, seed)?;
         let executors = if advanced.die_interleave { geometry.dies() } else { geometry.chips() };
         let per_channel = executors / geometry.channels;
@@ -235,6 +247,8 @@ impl Device {
             executor_count: executors,
             pipelines,
             channels: vec![Channel::FREE; geometry.channels as usize],
+            arbitration: profile.interface.arbitration,
+            handovers: Vec::new(),
             transactions: Transactions::with_capacity(queue_length as usize * 8),
             progress: vec![Progress::default(); queue_length as usize],
             load,
@@ -244,16 +258,14 @@ impl Device {
                 .write_buffer
                 .map(|settings| WriteBuffer::new(&settings, geometry.sectors_per_page())),
             waiting_writes: std::collections::VecDeque::new(),
-            streams: profile
-                .read_ahead
-                .map(|settings| Streams::new(&settings, user_pages, geometry.sectors_per_page())),
-            read_buffer: profile.read_ahead.map(|settings| ReadBuffer::new(settings.buffer_pages)),
-            dropped_by_writes: profile.read_ahead.is_some_and(|settings| settings.dropped_by_writes),
+            discarding: Vec::new(),
+            read_ahead: ReadAhead::of(profile, executors),
             first_write_slot,
             first_read_slot: first_write_slot + profile.write_buffer.map_or(0, |buffer| buffer.pages),
             kicks: Vec::with_capacity(executors as usize),
             finished: Vec::with_capacity(queue_length as usize),
             stripe,
+            chunks,
             sequence: 0,
             host_pages_written: 0,
         })
@@ -356,8 +368,9 @@ impl Device {
     }
 
     fn stripe_is_free(&self, pages: PageRange) -> bool {
-        let mut position = (pages.first % self.stripe.len() as u64) as usize;
-        for _ in 0..pages.count.min(self.stripe.len() as u32) {
+        let (first, touched) = self.chunks.touched(pages.first, pages.count);
+        let mut position = first as usize;
+        for _ in 0..touched {
             if self.load.position_is_busy(position) {
                 return false;
             }
@@ -388,7 +401,8 @@ impl Device {
             self.replicas.note_read(context.now, pages);
         }
         if self.front.active {
-            self.front.accept(context, slot, request, pages);
+            let rest = self.front.accept(context, slot, request, pages);
+            self.note_rest(rest);
         } else {
             self.take_in(context, slot, request, pages);
         }
@@ -404,9 +418,17 @@ impl Device {
         pages: PageRange,
     ) {
         let direction = request.direction;
+        if direction == Direction::Write && !request.is_transfer() {
+            return self.take_in_apart(context, slot, request);
+        }
         if self.front.active && direction == Direction::Write {
             self.turn_to_writes();
             if self.write_buffer.is_some() {
+                let flushes = request.durability.flushes_first() && !self.progress[slot.index()].is_flushed;
+                if flushes && self.waits_for_flush(slot) {
+                    return;
+                }
+                self.progress[slot.index()].is_flushed = true;
                 self.take_write_in(context, slot);
                 return;
             }
@@ -444,7 +466,7 @@ impl Device {
             remaining += 1;
         }
         if self.front.active && direction == Direction::Read {
-            self.note_sequence(request);
+            self.note_sequence(context.now, request);
         }
         self.progress[slot.index()].remaining = remaining;
         if remaining == 0 {

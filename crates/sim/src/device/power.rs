@@ -26,7 +26,9 @@ impl Device {
     /// What the capacitor must flush: the slots in use of the valid page buffer and of the write buffer, as page numbers behind the last page of the flash, and their pages.
     pub(crate) fn buffered_pages(&self) -> Vec<(Ppn, Lpn)> {
         let collected = self.buffer.pages().map(|(slot, lpn)| (self.page_of_slot(slot), lpn));
-        let written = self.write_buffer.iter().flat_map(|buffer| buffer.pages());
+        // What no capacitor keeps is gone.
+        let protected = self.write_buffer.iter().filter(|buffer| buffer.is_protected());
+        let written = protected.flat_map(|buffer| buffer.pages());
         collected.chain(written.map(|(slot, lpn)| (self.page_of_write_slot(slot), lpn))).collect()
     }
 

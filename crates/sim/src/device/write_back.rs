@@ -62,6 +62,7 @@ impl Device {
         first: u64,
     ) -> bool {
         let (request, pages) = *self.front.command(slot);
+        let forces = request.durability.forces_unit_access() && self.is_volatile();
         for page in first..pages.first + u64::from(pages.count) {
             let lpn = Lpn(page as u32);
             let sectors = self.sectors_of(&request, page);
@@ -69,11 +70,16 @@ impl Device {
                 self.waiting_writes.push_front((slot, page));
                 return false;
             };
+            if let Some(buffer) = self.write_buffer.as_mut().filter(|_| forces) {
+                buffer.await_slot(slot, at, pages.count);
+            }
             let page = self.page_of_write_slot(at);
             context.observer.page_cached(context.now, slot, lpn, page);
             self.forget_read_ahead(lpn);
         }
-        self.request_done(slot);
+        if !forces {
+            self.request_done(slot);
+        }
         true
     }
 
@@ -119,11 +125,12 @@ impl Device {
     }
 
     /// A page of the write buffer is in flash.
-    pub(super) fn write_back_ended(&mut self, index: u32) {
+    pub(super) fn write_back_ended<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         let slot = self.transactions[index].slot.0;
         self.transactions.remove(index);
         if let Some(buffer) = &mut self.write_buffer {
             buffer.left(slot);
         }
+        self.go_on_with_kept(context);
     }
 }

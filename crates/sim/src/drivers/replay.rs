@@ -81,7 +81,9 @@ pub fn replay<O: Observer>(
                 .into(),
         });
     }
-    let recovery = options.power_cut.map(|_| Recovery::new());
+    let is_volatile = config.profile.write_buffer.is_some_and(|buffer| !buffer.power_loss_protection);
+    let recovery =
+        options.power_cut.map(|_| if is_volatile { Recovery::of_volatile() } else { Recovery::new() });
     // At any pace but the recorded one nothing asks for more than is served.
     let backlog = (config.pace == Pace::Recorded).then(|| Backlog::new(options.warm_up));
     let observer = (measure::measuring(options.warm_up, recovery), (backlog, observer));
@@ -248,6 +250,7 @@ fn lose_power<O: Observer>(
         flush_ns: state.flush.0,
         recovered_pages: found.pages,
         lost_pages: found.lost,
+        unflushed_pages: found.unflushed,
     })
 }
 
@@ -273,7 +276,12 @@ impl Entrance {
     }
 
     /// Submits what has room of those that wait outside.
+    #[inline]
     fn submit_outside<O: Observer>(&mut self, simulator: &mut Simulator<O>) -> Result<(), SimError> {
+        // Asked after every event, and hardly ever does one wait here.
+        if self.outside.count() == 0 {
+            return Ok(());
+        }
         while let Some(request) = self.outside.next(|request| simulator.has_room(request)) {
             self.submit(simulator, &request)?;
         }

@@ -117,6 +117,7 @@ pub(crate) fn construct(
                 return Ok(mapping);
             }
             let planes_in_all = stripe.len() as u32;
+            let chunks = spread.chunks();
             // Pages of a stripe are neighbours in the map. Planes are dealt out a cache line of them at a time, each to an
             // array of its own, and then entered line by line: page by page, nearly every entry would miss the cache.
             let mut dealt = vec![vec![0u32; shape.user_pages as usize]; ENTRIES_PER_CACHE_LINE];
@@ -125,10 +126,17 @@ pub(crate) fn construct(
                 for (offset, (&plane, places)) in group.iter().zip(&mut dealt).enumerate() {
                     let position = (first + offset) as u32;
                     shape.deal(geometry, planes, plane, &mut random, places, |ordinal, ppn| {
-                        mapping.note_copy(Lpn(ordinal * planes_in_all + position), ppn);
+                        mapping.note_copy(Lpn(chunks.page(position, ordinal)), ppn);
                     });
+                    if chunks.pages > 1 {
+                        for (ordinal, &place) in places.iter().enumerate() {
+                            mapping.enter_place(Lpn(chunks.page(position, ordinal as u32)), place);
+                        }
+                    }
                 }
-                mapping.enter_stripes(planes_in_all, first as u32, &dealt[..group.len()]);
+                if chunks.pages == 1 {
+                    mapping.enter_stripes(planes_in_all, first as u32, &dealt[..group.len()]);
+                }
             }
             Ok(mapping)
         }

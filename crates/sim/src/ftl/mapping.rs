@@ -4,11 +4,14 @@
 //! filled one. Zeroed memory comes from the system untouched, so that a 1 TB device starts in no time and only pages
 //! that are used cost memory.
 
-use planewise_model::location::Gangs;
+use planewise_model::location::{Chunks, Gangs};
 use planewise_model::{Geometry, Lpn, Ppn};
 
 /// "No page", in both directions.
 pub(crate) const NONE: u32 = u32::MAX;
+
+/// The entry of a logical page that was discarded.
+const DISCARDED: u32 = u32::MAX;
 
 #[derive(Debug)]
 pub(crate) struct Mapping {
@@ -27,6 +30,7 @@ struct Filled {
     /// Plane of each position in a stripe, and back.
     plane_of_stripe: Vec<u32>,
     stripe_of_plane: Vec<u32>,
+    chunks: Chunks,
     pages_per_plane: u32,
     user_pages_per_plane: u32,
     user_pages: u32,
@@ -38,7 +42,16 @@ struct Filled {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spread<'a> {
     pub(crate) stripe: &'a [u32],
+    /// Consecutive pages of a position.
+    pub(crate) chunk_pages: u32,
     pub(crate) gangs: Option<Gangs>,
+}
+
+impl Spread<'_> {
+    /// How pages are dealt out to the positions of a stripe.
+    pub(crate) fn chunks(&self) -> Chunks {
+        Chunks { pages: self.chunk_pages, positions: self.stripe.len() as u32 }
+    }
 }
 
 impl Mapping {
@@ -86,7 +99,9 @@ impl Mapping {
     #[inline]
     pub(crate) fn readable(&self, lpn: Lpn) -> u32 {
         match (self.physical(lpn), &self.primed) {
-            (NONE, Some(primed)) => primed.physical(lpn),
+            (NONE, Some(primed)) if self.logical_to_physical[lpn.0 as usize] != DISCARDED => {
+                primed.physical(lpn)
+            }
             (physical, _) => physical,
         }
     }
@@ -96,8 +111,16 @@ impl Mapping {
     pub(crate) fn physical(&self, lpn: Lpn) -> u32 {
         match self.logical_to_physical[lpn.0 as usize] {
             0 => self.filled.as_ref().map_or(NONE, |filled| filled.physical(lpn)),
+            DISCARDED => NONE,
             entry => entry - 1,
         }
+    }
+
+    /// Forgets where a logical page is; returns where it was, or [`NONE`].
+    pub(crate) fn unmap(&mut self, lpn: Lpn) -> u32 {
+        let old = self.physical(lpn);
+        self.logical_to_physical[lpn.0 as usize] = DISCARDED;
+        old
     }
 
     /// Asks the processor to bring the entry of a page that will be looked up soon: the table is larger than its caches.
@@ -155,6 +178,11 @@ impl Mapping {
         }
     }
 
+    /// Enters where the page at a position and of an ordinal is: the physical page plus one, or 0 for none.
+    pub(crate) fn enter_place(&mut self, lpn: Lpn, place: u32) {
+        self.logical_to_physical[lpn.0 as usize] = place;
+    }
+
     /// Enters a page of an aged device.
     pub(crate) fn enter(&mut self, lpn: Lpn, ppn: Ppn) {
         self.logical_to_physical[lpn.0 as usize] = ppn.0 + 1;
@@ -173,7 +201,8 @@ impl Mapping {
 }
 
 impl Filled {
-    fn new(geometry: &Geometry, user_pages: u32, Spread { stripe, gangs }: Spread<'_>) -> Filled {
+    fn new(geometry: &Geometry, user_pages: u32, spread: Spread<'_>) -> Filled {
+        let Spread { stripe, gangs, .. } = spread;
         let mut stripe_of_plane = vec![0; stripe.len()];
         for (position, &plane) in stripe.iter().enumerate() {
             stripe_of_plane[plane as usize] = position as u32;
@@ -181,6 +210,7 @@ impl Filled {
         Filled {
             plane_of_stripe: stripe.to_vec(),
             stripe_of_plane,
+            chunks: spread.chunks(),
             pages_per_plane: geometry.pages_per_plane(),
             user_pages_per_plane: user_pages / geometry.planes(),
             user_pages,
@@ -193,8 +223,8 @@ impl Filled {
             let (plane, ordinal) = gangs.place(lpn.0);
             return plane * self.pages_per_plane + ordinal;
         }
-        let planes = self.plane_of_stripe.len() as u32;
-        self.plane_of_stripe[(lpn.0 % planes) as usize] * self.pages_per_plane + lpn.0 / planes
+        let plane = self.plane_of_stripe[self.chunks.position(lpn.0) as usize];
+        plane * self.pages_per_plane + self.chunks.ordinal(lpn.0)
     }
 
     fn logical(&self, ppn: Ppn) -> u32 {
@@ -206,7 +236,7 @@ impl Filled {
         if page >= self.user_pages_per_plane {
             return NONE;
         }
-        page * self.plane_of_stripe.len() as u32 + self.stripe_of_plane[plane as usize]
+        self.chunks.page(self.stripe_of_plane[plane as usize], page)
     }
 }
 
@@ -226,7 +256,7 @@ mod tests {
     };
 
     fn striped(stripe: &[u32]) -> Spread<'_> {
-        Spread { stripe, gangs: None }
+        Spread { stripe, chunk_pages: 1, gangs: None }
     }
 
     #[test]
@@ -234,7 +264,7 @@ mod tests {
         let stripe = AllocationOrder::CWDP.stripe(&GEOMETRY);
         for region_pages in [2, 6, 24, 30] {
             let gangs = Gangs { region_pages, gangs: 4, planes_per_gang: 2 };
-            let spread = Spread { stripe: &stripe, gangs: Some(gangs) };
+            let spread = Spread { gangs: Some(gangs), ..striped(&stripe) };
             let mapping = Mapping::filled(&GEOMETRY, 96, spread);
             for lpn in (0..96).map(Lpn) {
                 let ppn = Ppn(mapping.physical(lpn));
@@ -247,13 +277,21 @@ mod tests {
 
     #[test]
     fn a_filled_device_maps_every_user_page_to_its_own_place_and_back() {
-        for order in AllocationOrder::all() {
-            let mapping = Mapping::filled(&GEOMETRY, 8 * 12, striped(&order.stripe(&GEOMETRY)));
+        for (order, chunk_pages) in
+            AllocationOrder::all().into_iter().flat_map(|order| [1, 2, 3, 4, 6].map(|chunk| (order, chunk)))
+        {
+            let stripe = order.stripe(&GEOMETRY);
+            let mapping = Mapping::filled(&GEOMETRY, 8 * 12, Spread { chunk_pages, ..striped(&stripe) });
             let mut seen = vec![false; GEOMETRY.pages() as usize];
             for lpn in 0..8 * 12 {
                 let ppn = mapping.physical(Lpn(lpn));
                 assert!(!std::mem::replace(&mut seen[ppn as usize], true));
                 assert_eq!(mapping.valid_owner(Ppn(ppn)), Some(Lpn(lpn)));
+                assert_eq!(
+                    ppn / 20,
+                    stripe[(lpn / chunk_pages % 8) as usize],
+                    "{order}, chunks of {chunk_pages}"
+                );
             }
             let unused = (0..GEOMETRY.pages()).filter(|&ppn| mapping.valid_owner(Ppn(ppn)).is_none()).count();
             assert_eq!(unused, GEOMETRY.pages() as usize - 8 * 12);

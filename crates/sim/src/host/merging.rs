@@ -61,7 +61,7 @@ pub enum Side {
     Front,
 }
 
-/// Direction and volume, then sector: requests that may touch have equal first parts.
+/// Volume, durability and direction, then sector: requests that may become one have equal first parts.
 type Edge = (u64, u64);
 
 /// Waiting requests by where they begin and where they end.
@@ -131,5 +131,5 @@ impl Merger {
 }
 
 fn disk(request: &Request) -> u64 {
-    u64::from(request.volume) << 1 | request.direction.index() as u64
+    u64::from(request.volume) << 3 | (request.durability as u64) << 1 | request.direction.index() as u64
 }

@@ -218,11 +218,11 @@ impl HostQueue {
         queued
     }
 
-    /// Waiting requests with their slots, by slot.
+    /// Waiting requests that move data, with their slots, by slot.
     pub(crate) fn waiting_requests(&self) -> impl Iterator<Item = (Slot, &QueuedRequest)> {
         let slots = self.slots.iter().enumerate();
         slots
-            .filter(|(_, queued)| queued.state == State::Waiting)
+            .filter(|(_, queued)| queued.state == State::Waiting && queued.request.is_transfer())
             .map(|(slot, queued)| (Slot(slot as u32), queued))
     }
 

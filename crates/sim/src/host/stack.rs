@@ -12,7 +12,8 @@ use crate::error::SimError;
 use crate::host_sched::{self, Counters, Decision, Growth, HostKnowledge, HostScheduler, TunableValues};
 use crate::observers::{Completion, Observer};
 use planewise_model::location::{PageRange, UnitMap};
-use planewise_model::{Direction, Ns, Request};
+use planewise_model::{Direction, Durability, Ns, Operation, Request};
+use std::collections::VecDeque;
 
 /// Latest arrival, 146 years: times after it leave room for the service of billions of requests before the clock overflows.
 const LATEST_ARRIVAL: Ns = Ns(1 << 62);
@@ -78,6 +79,8 @@ pub struct HostStack {
     overlaps: Option<Overlaps>,
     /// Requests that a completion releases, for a moment.
     released: Vec<Slot>,
+    /// Waiting flushes and discards, in the order in which they may go: they take no unit, and schedulers do not know of them.
+    apart: VecDeque<Slot>,
     conflicts: Conflicts,
     waiting_writes: WaitingWrites,
     /// When the scheduler wants to be asked again.
@@ -125,6 +128,7 @@ impl HostStack {
             merger: Merger::new(config.merging, config.max_sectors_kb * 2, slots),
             overlaps: Overlaps::new(config.overlap, slots),
             released: Vec::new(),
+            apart: VecDeque::new(),
             conflicts: Conflicts::new(config.conflict_units.clone()),
             waiting_writes: WaitingWrites::default(),
             wake: Ns::MAX,
@@ -204,7 +208,7 @@ impl HostStack {
     /// An empty request, one past the end of the device, one that arrives before its predecessor or after the end of time.
     pub fn check(&self, request: &Request) -> Result<(), SimError> {
         let number = self.submitted + 1;
-        if request.sectors == 0 {
+        if request.sectors == 0 && request.operation != Operation::Flush {
             return Err(SimError::Empty { number, start: request.start });
         }
         if request.end().0 > self.capacity_sectors {
@@ -245,6 +249,9 @@ impl HostStack {
         self.last_arrival[self.pool(request)] = request.arrival;
         self.has_changed = true;
         let pages = self.pages(request);
+        if !request.is_transfer() {
+            return self.enter_apart(now, sequence, request, observer, entered);
+        }
         let earlier = self.overlaps.as_ref().map_or(0, |overlaps| overlaps.met_by(request));
         if earlier == 0
             && let Some((slot, side)) = self.mergeable(request)
@@ -281,9 +288,41 @@ impl HostStack {
         entered(observer, slot, &queued);
     }
 
+    /// Takes in a flush or a discard. Linux hands flushes to the driver past its schedulers, and discards through them although they keep no
+    /// unit busy; here both pass.
+    #[cold]
+    fn enter_apart<O: Observer>(
+        &mut self,
+        now: Ns,
+        sequence: u64,
+        request: &Request,
+        observer: &mut O,
+        mut entered: impl FnMut(&mut O, Slot, &QueuedRequest),
+    ) {
+        let flushes = request.operation == Operation::Flush;
+        let pages = if flushes { PageRange { first: 0, count: 0 } } else { self.pages(request) };
+        let mut queued = QueuedRequest::new(now, sequence, *request, pages, false);
+        // What a flush keeps was acknowledged before: it depends on nobody.
+        let overlaps = self.overlaps.as_ref().filter(|_| !flushes);
+        let earlier = overlaps.map_or(0, |overlaps| overlaps.met_by(request));
+        if earlier > 0 {
+            queued.released = Ns::MAX;
+        }
+        let slot = self.queue.enter(queued);
+        if let Some(overlaps) = self.overlaps.as_mut().filter(|_| !flushes) {
+            overlaps.insert(slot, request, sequence, earlier);
+        }
+        if earlier == 0 {
+            self.apart.push_back(slot);
+        }
+        observer.enter(now, slot, &queued);
+        entered(observer, slot, &queued);
+    }
+
     /// The waiting request that a newcomer joins, and on which side.
     fn mergeable(&self, request: &Request) -> Option<(Slot, Side)> {
-        let merger = self.merger.as_ref()?;
+        // Linux merges no request that is to be flushed or forced.
+        let merger = self.merger.as_ref().filter(|_| request.durability == Durability::Volatile)?;
         merger.find(request, &self.queue, |slot, side| self.allows_merge(slot, side, request, None))
     }
 
@@ -362,6 +401,9 @@ impl HostStack {
         if self.queue.waiting() == held {
             return None;
         }
+        if !self.apart.is_empty() {
+            return self.next_apart(now, observer);
+        }
         let decision = match self.command_queue {
             CommandQueue::Blocking => self.scheduler.dispatch(now, &Gate::new(&self.queue, accepts)),
             CommandQueue::Ncq(depth) if self.queue.outstanding() >= depth => Decision::Wait,
@@ -387,6 +429,18 @@ impl HostStack {
         }
     }
 
+    /// The next flush or discard, if the device has room for a command.
+    #[cold]
+    fn next_apart<O: Observer>(&mut self, now: Ns, observer: &mut O) -> Option<Slot> {
+        if matches!(self.command_queue, CommandQueue::Ncq(depth) if self.queue.outstanding() >= depth) {
+            return None;
+        }
+        let slot = self.apart.pop_front()?;
+        self.queue.issue(slot, now, false);
+        observer.issue(now, slot, self.queue.get(slot));
+        Some(slot)
+    }
+
     fn issue(&mut self, now: Ns, slot: Slot) {
         let queued = self.queue.get(slot);
         let (direction, sequence) = (queued.request.direction, queued.sequence);
@@ -403,9 +457,13 @@ impl HostStack {
     pub fn complete<O: Observer>(&mut self, now: Ns, slot: Slot, waits: DeviceWaits, observer: &mut O) {
         self.has_changed = true;
         let queued = self.queue.leave(slot);
-        self.conflicts.leave(queued.pages);
-        self.scheduler.completed(now, slot, &queued);
-        self.release_dependents(now, slot);
+        if queued.request.is_transfer() {
+            self.conflicts.leave(queued.pages);
+            self.scheduler.completed(now, slot, &queued);
+        }
+        if queued.request.operation != Operation::Flush {
+            self.release_dependents(now, slot);
+        }
         let completion = Completion {
             sequence: queued.sequence,
             request: queued.request,
@@ -432,6 +490,10 @@ impl HostStack {
         overlaps.complete(slot, &mut self.released);
         for slot in self.released.drain(..) {
             let queued = self.queue.release(slot, now);
+            if !queued.request.is_transfer() {
+                self.apart.push_back(slot);
+                continue;
+            }
             self.scheduler.insert(now, slot, queued);
             if let Some(merger) = &mut self.merger {
                 merger.insert(slot, &queued.request);

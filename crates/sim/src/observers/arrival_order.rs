@@ -3,7 +3,7 @@
 //! stack, which sees to it.
 
 use crate::host::Slot;
-use planewise_model::{Direction, Lpn, Request};
+use planewise_model::{Direction, Lpn, Operation, Request};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
@@ -57,7 +57,13 @@ impl ArrivalOrder {
                 sectors.clone().map(|sector| self.arrived.get(&sector).copied().unwrap_or(0)).collect()
             }
             Direction::Write => {
-                self.arrived.extend(sectors.clone().map(|sector| (sector, sequence + 1)));
+                let mut written = sectors.clone();
+                if request.operation == Operation::Discard {
+                    // Pages of which it covers a part are left as they are.
+                    let page = self.sectors_per_page;
+                    written = written.start.div_ceil(page) * page..written.end / page * page;
+                }
+                self.arrived.extend(written.map(|sector| (sector, sequence + 1)));
                 Vec::new()
             }
         };

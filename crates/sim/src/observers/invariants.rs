@@ -9,7 +9,7 @@ use super::arrival_order::ArrivalOrder;
 use super::{ArrayOperation, Completion, Observer, Origin, Work};
 use crate::host::{Overlap, QueuedRequest, Slot};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// Number of the write whose data a page holds, plus one; 0 for what the device held before the run.
 type Version = u64;
@@ -33,6 +33,8 @@ pub struct Invariants {
     next_page: HashMap<u32, u32>,
     /// By slot of the write buffer: the page that it holds and that is not in flash yet.
     unwritten: HashMap<u32, Lpn>,
+    /// Pages that were discarded and not written since.
+    discarded: HashSet<u32>,
     /// By page: the latest issue of a write that is complete.
     superseded: HashMap<u32, Ns>,
     /// By write number: when it completed.
@@ -172,6 +174,7 @@ impl Invariants {
 
     /// A page is where `ppn` says from now on, and nowhere else.
     fn becomes_current(&mut self, lpn: Lpn, ppn: Ppn) {
+        self.discarded.remove(&lpn.0);
         if let Some(old) = self.current.insert(lpn.0, ppn) {
             let old_block = self.block_and_page(old).0;
             *self.live_pages.entry(old_block).or_default() -= 1;
@@ -226,6 +229,8 @@ impl Invariants {
             format!("page {} read at {} which holds page {}", lpn.0, ppn.0, owner.0)
         });
         let page = (u64::from(lpn.0) - request.first_page) as usize;
+        let is_there = !self.discarded.contains(&lpn.0);
+        self.check("what was discarded is not read", is_there, || format!("page {} at {now}", lpn.0));
         if modify {
             return;
         }
@@ -331,16 +336,21 @@ impl Observer for Invariants {
         for (page, served) in in_flight.served.iter().enumerate() {
             // A page that somebody wrote is in flash: a read that never went there would return nothing.
             let lpn = (in_flight.first_page + page as u64) as u32;
-            let needed = in_flight.direction == Direction::Write || in_flight.floors[page].is_some();
+            let needed = completion.request.is_transfer()
+                && (in_flight.direction == Direction::Write || in_flight.floors[page].is_some());
             self.check("every page of a request is read or programmed", *served || !needed, || {
                 format!("page {lpn} of request {} at {now}", in_flight.sequence)
             });
         }
-        if in_flight.direction == Direction::Write {
+        if completion.request.moves_to_device() {
             self.completed_at[in_flight.sequence as usize] = now;
             for page in 0..in_flight.floors.len() as u64 {
-                let latest =
-                    self.superseded.entry((in_flight.first_page + page) as u32).or_insert(completion.issued);
+                let lpn = (in_flight.first_page + page) as u32;
+                // Where the host keeps no order, a discard may have come in between.
+                if self.discarded.contains(&lpn) {
+                    continue;
+                }
+                let latest = self.superseded.entry(lpn).or_insert(completion.issued);
                 *latest = (*latest).max(completion.issued);
             }
         }
@@ -372,9 +382,10 @@ impl Observer for Invariants {
                     format!("page {} at {now}", lpn.0)
                 });
                 let current = self.current.get(&lpn.0).copied();
+                let is_there = !self.discarded.contains(&lpn.0);
                 self.check(
                     "collection moves only valid pages",
-                    current.is_none_or(|current| current == from),
+                    is_there && current.is_none_or(|current| current == from),
                     || format!("page {} from {} at {now}, current {current:?}", lpn.0, from.0),
                 );
                 version
@@ -422,7 +433,8 @@ impl Observer for Invariants {
     fn page_buffered(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn) {
         let (owner, version) = self.contents.get(&from.0).copied().unwrap_or((lpn, INITIAL));
         let current = self.current.get(&lpn.0).copied();
-        let valid = owner == lpn && current.is_none_or(|current| current == from);
+        let is_there = !self.discarded.contains(&lpn.0);
+        let valid = is_there && owner == lpn && current.is_none_or(|current| current == from);
         self.check("collection moves only valid pages", valid, || {
             format!("page {} from {} to the buffer at {now}, current {current:?}", lpn.0, from.0)
         });
@@ -441,7 +453,27 @@ impl Observer for Invariants {
         self.contents.insert(at.0, (lpn, version));
     }
 
+    fn page_discarded(&mut self, _now: Ns, slot: Slot, lpn: Lpn) {
+        self.takes_effect(slot, lpn);
+        if let Some(old) = self.current.remove(&lpn.0) {
+            let block = self.block_and_page(old).0;
+            *self.live_pages.entry(block).or_default() -= 1;
+        }
+        self.discarded.insert(lpn.0);
+        self.superseded.remove(&lpn.0);
+        // Which of them goes first matters not: the order of the map cannot reach a result.
+        self.unwritten.retain(|_, held| *held != lpn);
+        // Reads under way may return what was there, or zeros.
+        for in_flight in self.slots.iter_mut().flatten() {
+            let page = u64::from(lpn.0).checked_sub(in_flight.first_page);
+            if let Some(floor) = page.and_then(|page| in_flight.floors.get_mut(page as usize)) {
+                *floor = None;
+            }
+        }
+    }
+
     fn page_cached(&mut self, now: Ns, slot: Slot, lpn: Lpn, at: Ppn) {
+        self.discarded.remove(&lpn.0);
         let kept = self.unwritten.insert(at.0, lpn).is_none_or(|held| held == lpn);
         self.check("the write buffer keeps a page until it is programmed", kept, || {
             format!("page {} into slot {} at {now}", lpn.0, at.0)
@@ -462,10 +494,12 @@ impl Observer for Invariants {
 
     fn page_replaced(&mut self, now: Ns, lpn: Lpn, at: Ppn) {
         let held = self.contents.remove(&at.0).map(|held| held.0);
-        let elsewhere = self.current.get(&lpn.0).is_some_and(|&current| current != at);
-        self.check("the buffer forgets what is in flash", held == Some(lpn) && elsewhere, || {
-            format!("page {} in slot {} at {now}, which holds {held:?}", lpn.0, at.0)
-        });
+        let elsewhere = self.current.get(&lpn.0) != Some(&at);
+        self.check(
+            "the buffer forgets what is in flash, or discarded",
+            held == Some(lpn) && elsewhere,
+            || format!("page {} in slot {} at {now}, which holds {held:?}", lpn.0, at.0),
+        );
     }
 
     fn write_back_end(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn, current: bool) {

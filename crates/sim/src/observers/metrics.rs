@@ -4,11 +4,11 @@ use super::processes::Processes;
 use super::{ArrayOperation, Completion, Observer, Work};
 use crate::host::{QueuedRequest, Slot};
 use crate::results::{
-    ConflictShares, DirectionMetrics, Distribution, FlashCounts, GcMetrics, Metrics, OverlapMetrics,
-    PrioritizedShares, RequestCounts, UnitUtilization, Utilization,
+    CommandMetrics, ConflictShares, DirectionMetrics, Distribution, FlashCounts, GcMetrics, Metrics,
+    OverlapMetrics, PrioritizedShares, RequestCounts, UnitUtilization, Utilization,
 };
 use hdrhistogram::Histogram;
-use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
+use planewise_model::{Direction, Geometry, Lpn, Ns, Operation, Ppn, Request};
 
 /// Longest time a histogram tells apart, ns: about 3 hours. Longer ones count as that; means and maxima stay exact.
 const LONGEST_NS: u64 = 10_000_000_000_000;
@@ -181,6 +181,24 @@ impl DirectionTimes {
     }
 }
 
+/// Flushes, or discards.
+#[derive(Default)]
+struct CommandTimes {
+    latency: Times,
+    bytes: u64,
+    count: u64,
+}
+
+impl CommandTimes {
+    fn metrics(&self) -> Option<CommandMetrics> {
+        (self.count > 0).then(|| CommandMetrics {
+            count: self.count,
+            bytes: self.bytes,
+            latency_ns: self.latency.distribution(),
+        })
+    }
+}
+
 fn per_second(amount: u64, duration: Ns) -> f64 {
     if duration == Ns::ZERO { 0.0 } else { amount as f64 / duration.as_secs_f64() }
 }
@@ -217,6 +235,8 @@ pub struct MetricsObserver {
     window_start: Ns,
     last: Ns,
     directions: [DirectionTimes; 2],
+    /// Flushes and discards, from the first one on.
+    commands: [Option<Box<CommandTimes>>; 2],
     submitted: u64,
     merged: u64,
     /// Pending requests; since when there is at least one; such time so far.
@@ -252,6 +272,7 @@ impl MetricsObserver {
             window_start: Ns::ZERO,
             last: Ns::ZERO,
             directions: [DirectionTimes::new(), DirectionTimes::new()],
+            commands: [None, None],
             submitted: 0,
             merged: 0,
             pending: 0,
@@ -320,6 +341,18 @@ impl MetricsObserver {
         self.submitted += 1;
     }
 
+    #[cold]
+    fn complete_command(&mut self, completion: &Completion) {
+        if completion.sequence < self.warm_up {
+            return;
+        }
+        let kind = usize::from(completion.request.operation == Operation::Discard);
+        let times = self.commands[kind].get_or_insert_default();
+        times.latency.record(completion.completed - completion.request.arrival);
+        times.bytes += completion.request.bytes().0;
+        times.count += 1;
+    }
+
     fn utilization(&self, busy: Busy, units: u32, wall: Ns, active: Ns) -> UnitUtilization {
         let share = |busy: u128, span: Ns| {
             if span == Ns::ZERO { 0.0 } else { busy as f64 / (f64::from(units) * span.0 as f64) }
@@ -363,6 +396,8 @@ impl MetricsObserver {
                 write_share: share(write.held, write.count),
                 held_ns_mean: if all.held == 0 { 0.0 } else { all.held_ns as f64 / all.held as f64 },
             },
+            flushes: self.commands[0].as_ref().and_then(|times| times.metrics()),
+            discards: self.commands[1].as_ref().and_then(|times| times.metrics()),
             prioritized: PrioritizedShares {
                 read_share: share(self.overtaking_reads, read.count),
                 write_batch_share: share(write_batches.0, write_batches.1),
@@ -414,6 +449,9 @@ impl Observer for MetricsObserver {
     #[inline]
     fn issue(&mut self, _now: Ns, _slot: Slot, request: &QueuedRequest) {
         let direction = request.request.direction;
+        if !request.request.is_transfer() {
+            return;
+        }
         self.direction_switches += u64::from(self.last_issued.is_some_and(|last| last != direction));
         self.last_issued = Some(direction);
     }
@@ -425,7 +463,9 @@ impl Observer for MetricsObserver {
         if self.pending == 0 {
             self.active += completion.completed - self.active_since;
         }
-        if completion.sequence >= self.warm_up {
+        if !completion.request.is_transfer() {
+            self.complete_command(completion);
+        } else if completion.sequence >= self.warm_up {
             self.directions[completion.request.direction.index()].record(completion);
             self.processes.record(completion);
             self.overtaking_reads += u64::from(completion.overtakes);

@@ -158,10 +158,12 @@ pub trait Observer {
     fn page_buffered(&mut self, _now: Ns, _lpn: Lpn, _from: Ppn, _to: Ppn) {}
     /// The valid page buffer took a page of a host write in place of the one it held.
     fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {}
-    /// The valid page buffer forgot a page: the host has written it to flash, past the buffer.
+    /// The valid page buffer forgot a page: the host has written it to flash, past the buffer, or discarded it.
     fn page_replaced(&mut self, _now: Ns, _lpn: Lpn, _at: Ppn) {}
     /// The write buffer took a page of a host write, into the slot with this page number: that is where the host finds it now.
     fn page_cached(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {}
+    /// A discard took effect on a page: it is nowhere from now on, and reads as zeros.
+    fn page_discarded(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn) {}
     /// A page is read ahead, into the slot of the read buffer with page number `to`.
     fn page_read_ahead(&mut self, _now: Ns, _lpn: Lpn, _from: Ppn, _to: Ppn) {}
     /// The program of a page from the valid page buffer ended. It is mapped to `to` now if it is `current`: not overwritten by the host meanwhile.
@@ -247,6 +249,7 @@ forward! {
     fn page_absorbed(now: Ns, slot: Slot, lpn: Lpn, at: Ppn);
     fn page_replaced(now: Ns, lpn: Lpn, at: Ppn);
     fn page_cached(now: Ns, slot: Slot, lpn: Lpn, at: Ppn);
+    fn page_discarded(now: Ns, slot: Slot, lpn: Lpn);
     fn page_read_ahead(now: Ns, lpn: Lpn, from: Ppn, to: Ppn);
     fn write_back_end(now: Ns, lpn: Lpn, from: Ppn, to: Ppn, current: bool);
     fn replica_read(now: Ns, lpn: Lpn);

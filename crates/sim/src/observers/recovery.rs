@@ -6,12 +6,15 @@
 //! flushes from the valid page buffer; of several copies the latest wins. Programs and erases under way are torn: their
 //! pages count as lost.
 //!
+//! Before a volatile write buffer the host was told less: what counts is what was acknowledged before a flush was sent that is complete, or
+//! written with forced unit access. What the host discarded need not be there; that it is there again is no loss.
+//!
 //! It shares no code with the translation layer. It needs 12 bytes for each physical page.
 
 use super::{ArrayOperation, Completion, Observer, Origin, Work};
 use crate::host::{QueuedRequest, Slot};
-use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn};
-use std::collections::HashMap;
+use planewise_model::{Geometry, Lpn, Ns, Operation, Ppn};
+use std::collections::{HashMap, HashSet};
 
 /// A write that is not acknowledged.
 const NOT_YET: Ns = Ns::MAX;
@@ -25,6 +28,8 @@ pub struct Recovered {
     pub lost: u64,
     /// The first of them, in words.
     pub examples: Vec<String>,
+    /// Pages that were acknowledged into a volatile buffer, not flushed since, and are gone or there only in an older version.
+    pub unflushed: u64,
     /// Pages whose program the cut tore.
     pub torn_pages: u64,
     /// Blocks whose erase the cut tore.
@@ -42,9 +47,23 @@ struct Copy {
     order: u32,
 }
 
+/// An acknowledged write that a flush has still to make safe.
+#[derive(Clone, Copy, Debug)]
+struct Unflushed {
+    lpn: u32,
+    issued: Ns,
+    completed: Ns,
+}
+
 /// Watches a run up to a power cut.
 #[derive(Default)]
 pub struct Recovery {
+    /// Whether acknowledged writes are lost unless they are flushed; then those, and when pages were discarded.
+    volatile: bool,
+    unflushed: Vec<Unflushed>,
+    discarded: HashMap<u32, Ns>,
+    /// Pages that were discarded and that the device took no data for since.
+    gone: HashSet<u32>,
     geometry: Option<Geometry>,
     planes_per_executor: u32,
     flash: Vec<Copy>,
@@ -69,6 +88,43 @@ impl Recovery {
     /// Watches from the start of a run.
     pub fn new() -> Recovery {
         Recovery::default()
+    }
+
+    /// The same on a device whose write buffer is lost with the power.
+    pub fn of_volatile() -> Recovery {
+        Recovery { volatile: true, ..Recovery::default() }
+    }
+
+    /// Pages that a write acknowledged must be there in its version, or a later one.
+    fn require(&mut self, lpn: u32, issued: Ns) {
+        let floor = self.floors.entry(lpn).or_insert(issued);
+        *floor = (*floor).max(issued);
+        self.required = self.required.max(lpn + 1);
+    }
+
+    /// A flush that was sent at `issued` is complete.
+    fn flushed(&mut self, issued: Ns) {
+        let mut unflushed = std::mem::take(&mut self.unflushed);
+        unflushed.retain(|write| {
+            if write.completed <= issued {
+                self.require_unless_discarded(write);
+            }
+            write.completed > issued
+        });
+        self.unflushed = unflushed;
+    }
+
+    fn require_unless_discarded(&mut self, write: &Unflushed) {
+        if self.discarded.get(&write.lpn).is_none_or(|&discarded| discarded < write.completed) {
+            self.require(write.lpn, write.issued);
+        }
+    }
+
+    /// Whether a page is there in the version that `floor` asks for.
+    fn is_there(&self, copy: Copy, floor: Option<Ns>) -> bool {
+        copy.owner != 0
+            && floor
+                .is_none_or(|floor| copy.version > 0 && self.acknowledged[copy.version as usize - 1] >= floor)
     }
 
     /// What the power cut left; none before it.
@@ -135,11 +191,7 @@ impl Recovery {
             }
             let copy = map.get(lpn as usize).copied().unwrap_or_default();
             let floor = self.floors.get(&lpn).copied();
-            let safe = copy.owner != 0
-                && floor.is_none_or(|floor| {
-                    copy.version > 0 && self.acknowledged[copy.version as usize - 1] >= floor
-                });
-            if !safe {
+            if !self.is_there(copy, floor) {
                 found.lost += 1;
                 if found.examples.len() < 5 {
                     let what = if copy.owner == 0 {
@@ -151,6 +203,18 @@ impl Recovery {
                 }
             }
         }
+        let unflushed = std::mem::take(&mut self.unflushed);
+        let mut lost: Vec<u32> = unflushed
+            .iter()
+            .filter(|write| {
+                let copy = map.get(write.lpn as usize).copied().unwrap_or_default();
+                !self.is_there(copy, Some(write.issued))
+            })
+            .map(|write| write.lpn)
+            .collect();
+        lost.sort_unstable();
+        lost.dedup();
+        found.unflushed = lost.len() as u64;
         self.found = Some(found);
     }
 }
@@ -187,19 +251,45 @@ impl Observer for Recovery {
             self.acknowledged.resize(number as usize + 1, NOT_YET);
         }
         let write = (number, request.pages.first, request.pages.count);
-        self.writes[slot.index()] = (request.request.direction == Direction::Write).then_some(write);
+        self.writes[slot.index()] = request.request.moves_to_device().then_some(write);
     }
 
     fn complete(&mut self, slot: Slot, completion: &Completion) {
         // Requests merged into one complete one after the other in the same slot: the first ends it.
+        if completion.request.operation == Operation::Flush {
+            self.flushed(completion.issued);
+            return;
+        }
         let Some((number, first, count)) = self.writes.get_mut(slot.index()).and_then(Option::take) else {
             return;
         };
         self.acknowledged[number as usize] = completion.completed;
+        let durability = completion.request.durability;
+        if self.volatile && durability.flushes_first() {
+            self.flushed(completion.issued);
+        }
         for lpn in first as u32..first as u32 + count {
-            let floor = self.floors.entry(lpn).or_insert(completion.issued);
-            *floor = (*floor).max(completion.issued);
-            self.required = self.required.max(lpn + 1);
+            // Where the host keeps no order, a discard may have come in between.
+            if self.gone.contains(&lpn) {
+                continue;
+            }
+            if self.volatile && !durability.forces_unit_access() {
+                let (issued, completed) = (completion.issued, completion.completed);
+                self.unflushed.push(Unflushed { lpn, issued, completed });
+            } else {
+                self.require(lpn, completion.issued);
+            }
+        }
+    }
+
+    fn page_discarded(&mut self, now: Ns, _slot: Slot, lpn: Lpn) {
+        self.floors.remove(&lpn.0);
+        self.gone.insert(lpn.0);
+        if let Some(held) = self.held.get_mut(lpn.0 as usize) {
+            *held = false;
+        }
+        if self.volatile {
+            self.discarded.insert(lpn.0, now);
         }
     }
 
@@ -207,6 +297,7 @@ impl Observer for Recovery {
         self.order += 1;
         let copied = match origin {
             Origin::Host(slot) => {
+                self.gone.remove(&lpn.0);
                 let version = self.write(slot).map_or(0, |(number, ..)| number + 1);
                 Copy { owner: lpn.0 + 1, version, order: self.order }
             }
@@ -227,6 +318,7 @@ impl Observer for Recovery {
 
     fn page_absorbed(&mut self, _now: Ns, slot: Slot, lpn: Lpn, at: Ppn) {
         self.order += 1;
+        self.gone.remove(&lpn.0);
         let version = self.write(slot).map_or(0, |(number, ..)| number + 1);
         *self.copy(at) = Copy { owner: lpn.0 + 1, version, order: self.order };
     }

@@ -2,7 +2,8 @@
 #![allow(dead_code)]
 
 use planewise_model::profile::{
-    AdvancedCommands, Collection, Interface, PageLatency, Profile, StreamRule, Timing, Translation,
+    AdvancedCommands, Arbitration, Collection, Interface, PageLatency, Profile, StreamRule, Timing,
+    Translation,
 };
 use planewise_model::{Direction, Geometry, Lsn, Ns, Request};
 use planewise_sim::drivers::closed_loop::Driver;
@@ -49,6 +50,7 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
         translation: Translation {
             over_provisioning: 0.10,
             allocation: "cwdp".into(),
+            chunk_pages: 1,
             wear_levelling: "dynamic".into(),
             read_modify_write: true,
         },
@@ -66,7 +68,11 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             suspend_ns: 20_000,
             ..Collection::default()
         },
-        interface: Interface { command_queue: "ncq:4096".into(), flash_scheduler: "fcfs".into() },
+        interface: Interface {
+            command_queue: "ncq:4096".into(),
+            flash_scheduler: "fcfs".into(),
+            arbitration: Arbitration::Fifo,
+        },
         link: None,
         processor: None,
         regions: None,

@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
     description: "Alibaba CSV: device_id,opcode (R or W),offset,length (bytes),timestamp (us)",
     time_unit_open: false,
     completions: false,
+    commands: false,
     detect: lines::detect::<Alibaba>,
     open: lines::open::<Alibaba>,
     create: Some(create),

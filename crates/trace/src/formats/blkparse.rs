@@ -11,10 +11,10 @@
 //! response time; requests that were merged into others have none. Remaps (`A`) are not counted beside the `Q` that
 //! follows them; a request that the driver gave back (`R`) counts again with its next `D`, and is reported.
 //!
-//! Flushes, discards and pass-through commands are counted and left out. Passed over: the other actions, messages
+//! Flushes, discards and forced writes are what they are; pass-through commands are counted and left out. Passed over: the other actions, messages
 //! (`m`), lines that begin with `#`, and the statistics at the end. Any other line is an error.
 
-use super::block_events::{Action, Choice, Event, Operation, classify, is_synchronous};
+use super::block_events::{Action, Choice, Event, Operation, classify, durability, is_synchronous};
 use super::event_log::{EventLog, Events, Log};
 use super::tokens::{self, Tokens, Unexpected};
 use super::{Certainty, Format, ReadOptions, Reader};
@@ -27,6 +27,7 @@ pub static FORMAT: Format = Format {
     description: "blkparse text: device cpu sequence seconds pid action rwbs sector + sectors (--event Q, D, C)",
     time_unit_open: false,
     completions: true,
+    commands: false,
     detect,
     open,
     create: None,
@@ -122,7 +123,9 @@ fn parse(line: &[u8], in_statistics: bool) -> Result<Line, Unexpected> {
         return Err(Unexpected::new("operation", rwbs, "letters as R, WS, RA, FN, D"));
     };
     let synchronous = is_synchronous(rwbs);
-    let mut event = Event { time, start: 0, sectors: 0, operation, synchronous, action, process, volume: 0 };
+    let durability = durability(rwbs);
+    let mut event =
+        Event { time, start: 0, sectors: 0, operation, durability, synchronous, action, process, volume: 0 };
     match tokens.rest().first() {
         // "Q FWFS [jbd2]": a flush has no sector at all.
         Some(b'[') => {}
@@ -227,9 +230,13 @@ mod tests {
         (first.process, first.response) = (1867, Some(Ns(100_000)));
         let mut second = Request::new(Ns(6_000), Lsn(16), 8, Direction::Read);
         (second.process, second.volume) = (1867, 1);
-        assert_eq!(trace.requests, [first, second]);
+        let mut flush = Request::flush(Ns(6_100));
+        (flush.process, flush.response) = (1889, Some(Ns(3_900)));
+        let mut discard = Request::discard(Ns(6_200), Lsn(64), 8);
+        (discard.process, discard.synchronous) = (1889, true);
+        assert_eq!(trace.requests, [first, second, flush, discard]);
         assert_eq!(trace.volumes, ["259,0", "8,0"]);
-        assert_eq!(trace.warnings.len(), 2, "one flush, one discard: {:?}", trace.warnings);
+        assert!(trace.warnings.is_empty(), "{:?}", trace.warnings);
         assert_eq!((FORMAT.detect)(LOG, true), Certainty::Certain);
     }
 
@@ -238,7 +245,8 @@ mod tests {
         let trace = read_event(&FORMAT, LOG, "d").unwrap();
         assert_eq!(trace.requests.iter().map(|r| r.arrival).collect::<Vec<_>>(), [Ns(9_435)]);
         assert_eq!(trace.warnings, ["1 events without data skipped: the model has no such request"]);
-        assert_eq!(read_event(&FORMAT, LOG, "C").unwrap().requests[0].arrival, Ns(100_299));
+        let completed = read_event(&FORMAT, LOG, "C").unwrap().requests;
+        assert_eq!(completed.iter().map(|r| r.arrival).collect::<Vec<_>>(), [Ns(10_000), Ns(100_299)]);
         assert!(read_event(&FORMAT, LOG, "E").is_err());
     }
 
@@ -283,12 +291,12 @@ mod tests {
     fn remaps_of_the_shared_log_are_not_counted_twice() {
         let name = "blktrace-txt/nvme0n1.blkparse.txt.zst";
         let Some(queued) = read_shared(&FORMAT, name, None) else { return };
-        // The log's own statistics, less what carries no data: 248 queued of which 23 are flushes; 142 dispatched of
-        // which 23 are (it counts those as reads).
-        assert_eq!(queued.requests.len(), 225);
-        assert_eq!(queued.warnings, ["23 cache flushes skipped: the model has no such request"]);
+        // The log's own statistics: 248 queued of which 23 are flushes; 142 dispatched of which 23 are (it counts those as reads).
+        let flushes = |trace: &Trace| trace.requests.iter().filter(|request| !request.is_transfer()).count();
+        assert_eq!((queued.requests.len(), flushes(&queued)), (248, 23));
+        assert!(queued.warnings.is_empty(), "{:?}", queued.warnings);
         let issued = read_shared(&FORMAT, name, Some("D")).unwrap();
-        assert_eq!(issued.requests.len(), 119);
+        assert_eq!((issued.requests.len(), flushes(&issued)), (142, 23));
         let kib = |trace: &Trace| trace.requests.iter().map(|request| request.bytes().0).sum::<u64>() / 1024;
         assert_eq!((kib(&queued), kib(&issued)), (1_154, 1_154));
         assert!(issued.requests.iter().all(|request| request.response.is_some()));

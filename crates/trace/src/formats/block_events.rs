@@ -5,7 +5,7 @@
 //! learn the response time, all in bounded memory and in the order of the log.
 
 use crate::error::{Position, TraceError};
-use planewise_model::{Direction, Lsn, Ns, Request, names};
+use planewise_model::{Direction, Durability, Lsn, Ns, Request, names};
 use std::collections::{HashMap, VecDeque};
 
 /// How many requests may wait for their completion before the oldest is handed on without a response time. Larger than
@@ -54,6 +54,8 @@ pub(crate) struct Event {
     pub sectors: u32,
     /// What is done.
     pub operation: Operation,
+    /// Of writes: what the kernel's letters for "flush first" and "forced unit access" promise.
+    pub durability: Durability,
     /// Whether someone waits for it: the kernel's `S`. Reads need no flag.
     pub synchronous: bool,
     /// Which step this is.
@@ -84,6 +86,15 @@ pub(crate) fn classify(rwbs: &[u8]) -> Option<Operation> {
         b'N' if rwbs.len() > 1 && rwbs[0] == b'F' => Some(Operation::Flush),
         b'N' | b'Z' => Some(Operation::Other),
         _ => None,
+    }
+}
+
+/// What the letters promise of a write: `F` before the operation is a flush first, behind it forced unit access.
+pub(crate) fn durability(rwbs: &[u8]) -> Durability {
+    match rwbs {
+        [b'F', b'W', rest @ ..] => Durability::of(true, rest.contains(&b'F')),
+        [b'W', rest @ ..] => Durability::of(false, rest.contains(&b'F')),
+        _ => Durability::Volatile,
     }
 }
 
@@ -152,10 +163,6 @@ impl Choice {
 /// Events that are no requests, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Skipped {
-    /// Cache flushes, and data events of 0 sectors (the flush half of a write).
-    pub flushes: u64,
-    /// Discards.
-    pub discards: u64,
     /// Pass-through commands, notifications, zone management.
     pub others: u64,
     /// Not left out, but to be known: issues after which the driver gave the request back, to be issued again.
@@ -167,8 +174,6 @@ impl Skipped {
     pub fn describe(&self) -> Vec<String> {
         let skipped = "skipped: the model has no such request";
         [
-            (self.flushes, "cache flushes", skipped),
-            (self.discards, "discards", skipped),
             (self.others, "events without data", skipped),
             (self.requeues, "requests given back by the driver", "count again when issued again"),
         ]
@@ -186,6 +191,7 @@ struct Key {
     sectors: u32,
     volume: u32,
     write: bool,
+    discard: bool,
 }
 
 struct Pending {
@@ -296,30 +302,27 @@ impl Assembler {
     }
 
     fn take(&mut self, chosen: Action, event: Event, position: Position) {
-        let direction = match event.operation {
-            Operation::Data(direction) if event.sectors > 0 => direction,
-            operation => {
-                if event.action == chosen {
-                    match operation {
-                        Operation::Data(_) | Operation::Flush => self.skipped.flushes += 1,
-                        Operation::Discard => self.skipped.discards += 1,
-                        Operation::Other => self.skipped.others += 1,
-                    }
-                }
+        let time = Ns(event.time);
+        let mut request = match event.operation {
+            Operation::Data(direction) if event.sectors > 0 => Request {
+                durability: event.durability,
+                ..Request::new(time, Lsn(event.start), event.sectors, direction)
+            },
+            Operation::Discard if event.sectors > 0 => {
+                Request::discard(time, Lsn(event.start), event.sectors)
+            }
+            // A write of 0 sectors is the flush that goes before one.
+            Operation::Data(Direction::Write) | Operation::Flush => Request::flush(time),
+            Operation::Data(Direction::Read) | Operation::Discard | Operation::Other => {
+                self.skipped.others += u64::from(event.action == chosen);
                 return;
             }
         };
-        let key = Key {
-            start: event.start,
-            sectors: event.sectors,
-            volume: event.volume,
-            write: direction == Direction::Write,
-        };
+        request.volume = event.volume;
+        let key = key_of(&request);
         if event.action == chosen {
-            let mut request = Request::new(Ns(event.time), Lsn(event.start), event.sectors, direction);
             request.synchronous |= event.synchronous;
             request.process = event.process;
-            request.volume = event.volume;
             let is_settled = chosen == Action::Complete;
             if !is_settled {
                 self.outstanding.insert(key, self.departed + self.pending.len() as u64);
@@ -351,6 +354,7 @@ fn key_of(request: &Request) -> Key {
         sectors: request.sectors,
         volume: request.volume,
         write: request.direction == Direction::Write,
+        discard: request.operation == planewise_model::Operation::Discard,
     }
 }
 
@@ -360,7 +364,18 @@ mod tests {
 
     fn event(time: u64, action: Action, start: u64) -> Event {
         let operation = Operation::Data(Direction::Read);
-        Event { time, start, sectors: 8, operation, synchronous: false, action, process: 7, volume: 0 }
+        let durability = Durability::Volatile;
+        Event {
+            time,
+            start,
+            sectors: 8,
+            operation,
+            durability,
+            synchronous: false,
+            action,
+            process: 7,
+            volume: 0,
+        }
     }
 
     fn assemble(choice: Choice, events: &[Event]) -> Vec<Request> {
@@ -404,6 +419,19 @@ mod tests {
             [("WS", true), ("WSM", true), ("FWS", true), ("W", false), ("WM", false), ("R", false)]
         {
             assert_eq!(is_synchronous(letters.as_bytes()), waits, "{letters}");
+        }
+        for (letters, flushes_first, forces) in [
+            ("W", false, false),
+            ("WS", false, false),
+            ("WFS", false, true),
+            ("FW", true, false),
+            ("FWS", true, false),
+            ("FWFS", true, true),
+            ("FWFSM", true, true),
+            ("R", false, false),
+            ("FF", false, false),
+        ] {
+            assert_eq!(durability(letters.as_bytes()), Durability::of(flushes_first, forces), "{letters}");
         }
         for wrong in ["", "r", "X", "W5", "FX", "WWWWWWWWWWW"] {
             assert_eq!(classify(wrong.as_bytes()), None, "{wrong}");

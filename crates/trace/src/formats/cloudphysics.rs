@@ -26,6 +26,7 @@ pub static FORMAT: Format = Format {
     description: "CloudPhysics CSV: version,time (us),op (SCSI, hexadecimal),size (bytes),lbn (sectors)",
     time_unit_open: false,
     completions: false,
+    commands: false,
     detect: lines::detect::<CloudPhysics>,
     open: lines::open::<CloudPhysics>,
     create: Some(create),

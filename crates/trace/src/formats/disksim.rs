@@ -23,6 +23,7 @@ pub static FORMAT: Format = Format {
     description: "DiskSim ASCII: time (ms) device block length (sectors) flags (bit 0: read)",
     time_unit_open: false,
     completions: false,
+    commands: false,
     detect: lines::detect::<DiskSim>,
     open: lines::open::<DiskSim>,
     create: Some(create),

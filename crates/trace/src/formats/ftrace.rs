@@ -12,10 +12,10 @@
 //! with `complete`, the arrival is the time of completion. A request that the driver gave back (`block_rq_requeue`)
 //! counts again when it is issued again, and is reported.
 //!
-//! Flushes, discards and commands without data are counted and left out; lines of other events and the tracers' own
+//! Flushes, discards and forced writes are what they are; other commands without data are counted and left out; lines of other events and the tracers' own
 //! headers are passed over; lost events are reported ([`Reader::warnings`]); any other line is an error.
 
-use super::block_events::{Action, Choice, Event, Operation, classify, is_synchronous};
+use super::block_events::{Action, Choice, Event, Operation, classify, durability, is_synchronous};
 use super::event_log::{EventLog, Events, Log};
 use super::tokens::{self, Tokens, Unexpected};
 use super::{Certainty, Format, ReadOptions, Reader};
@@ -28,6 +28,7 @@ pub static FORMAT: Format = Format {
     description: "ftrace, trace-cmd or perf script text with block events (--event issue, insert, queue, complete)",
     time_unit_open: false,
     completions: true,
+    commands: false,
     detect,
     open,
     create: None,
@@ -122,6 +123,7 @@ fn parse(line: &[u8]) -> Result<Line, Unexpected> {
         start,
         sectors,
         operation,
+        durability: durability(rwbs),
         synchronous: is_synchronous(rwbs),
         action,
         process: prefix.process,
@@ -259,9 +261,11 @@ mod tests {
         (first.process, first.response) = (26_671, Some(Ns(1_000_000)));
         let mut second = Request::new(Ns(1_866_579_900_000), Lsn(80), 8, Direction::Read);
         (second.process, second.volume, second.response) = (77, 1, Some(Ns(50_000)));
-        assert_eq!(trace.requests, [first, second]);
+        let mut flush = Request::flush(Ns(1_866_580_000_000));
+        flush.process = 54;
+        assert_eq!(trace.requests, [first, second, flush]);
         assert_eq!(trace.volumes, ["7,1", "8,0"]);
-        assert_eq!(trace.warnings.len(), 2, "one flush, one place of lost events: {:?}", trace.warnings);
+        assert_eq!(trace.warnings.len(), 1, "one place of lost events: {:?}", trace.warnings);
         assert_eq!((FORMAT.detect)(LOG, true), Certainty::Certain);
     }
 
@@ -328,6 +332,13 @@ mod tests {
         let (Some(mut trace), Some(derived)) = (read_shared(&FORMAT, capture, None), shared(derived)) else {
             return;
         };
+        // Nor did it keep flushes.
+        let all = trace.requests.len();
+        trace.requests.retain(Request::is_transfer);
+        assert!(
+            (trace.requests.len() + 10_000..2 * trace.requests.len()).contains(&all),
+            "{all} with flushes"
+        );
         assert_eq!(trace.requests.len(), count + unfinished);
         assert!(trace.requests[count..].iter().all(|request| request.response.is_none()));
         trace.requests.truncate(count);

@@ -14,7 +14,7 @@
 //! user's choice of time unit. Version 2 has no stamps: every request arrives at 0 but for `wait` lines, each of which
 //! moves the clock on by its offset, in microseconds as the manual says (or the unit the user names).
 //!
-//! `sync`, `datasync` and `trim` are counted and left out; `add`, `open` and `close` only introduce files.
+//! `sync` and `datasync` are flushes, `trim` is a discard; `add`, `open` and `close` only introduce files.
 //!
 //! The writer writes version 3, a file `volumeN` for each volume, times cut to microseconds; process and response are
 //! not kept.
@@ -23,7 +23,7 @@ use super::tokens::{Tokens, Unexpected};
 use super::{Certainty, Format, ReadOptions, Reader, TimeUnit, Writer};
 use crate::error::{Position, TraceError};
 use crate::input::Input;
-use planewise_model::{Direction, Lsn, Ns, Request, SECTOR_BYTES, names};
+use planewise_model::{Direction, Lsn, Ns, Operation, Request, SECTOR_BYTES, names};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -33,6 +33,7 @@ pub static FORMAT: Format = Format {
     description: "fio iolog 2 and 3: [timestamp] file action [offset length] (bytes; version 3 stamps: us)",
     time_unit_open: false,
     completions: false,
+    commands: true,
     detect,
     open,
     create: Some(create),
@@ -49,11 +50,9 @@ enum Version {
 /// A line after the header.
 #[derive(Debug, PartialEq, Eq)]
 enum Line<'a> {
-    Transfer { time: u64, file: &'a [u8], direction: Direction, start: u64, sectors: u32 },
+    Request { time: u64, file: &'a [u8], request: Request },
     Wait(u64),
     File(&'a [u8]),
-    Sync,
-    Trim,
     Empty,
 }
 
@@ -86,13 +85,15 @@ fn parse(version: Version, line: &[u8]) -> Result<Line<'_>, Unexpected> {
             let offset = tokens.number("offset", "a number of bytes")?;
             let length = tokens.number("length", "a number of bytes")?;
             end(&mut tokens)?;
-            if action == b"trim" {
-                return Ok(Line::Trim);
-            }
             let (start, sectors) = whole_sectors(offset, length)
                 .ok_or_else(|| Unexpected::new("range", line, "1 byte to 2 TiB, ending below 2^64"))?;
-            let direction = if action == b"read" { Direction::Read } else { Direction::Write };
-            Ok(Line::Transfer { time, file, direction, start, sectors })
+            let (at, start) = (Ns::ZERO, Lsn(start));
+            let request = match action {
+                b"read" => Request::new(at, start, sectors, Direction::Read),
+                b"write" => Request::new(at, start, sectors, Direction::Write),
+                _ => Request::discard(at, start, sectors),
+            };
+            Ok(Line::Request { time, file, request })
         }
         b"wait" if version == Version::Two => {
             let span = tokens.number("wait", "a whole number")?;
@@ -104,7 +105,7 @@ fn parse(version: Version, line: &[u8]) -> Result<Line<'_>, Unexpected> {
         b"wait" => {
             Err(Unexpected::new("action", action, "no 'wait' in version 3: its lines have timestamps"))
         }
-        b"sync" | b"datasync" => Ok(Line::Sync),
+        b"sync" | b"datasync" => Ok(Line::Request { time, file, request: Request::flush(Ns::ZERO) }),
         b"add" | b"open" | b"close" => {
             end(&mut tokens)?;
             Ok(Line::File(file))
@@ -164,8 +165,6 @@ fn open(mut input: Input, options: &ReadOptions) -> Result<Box<dyn Reader>, Trac
         files: Vec::new(),
         last_file: 0,
         position: Position::File,
-        syncs: 0,
-        trims: 0,
     }))
 }
 
@@ -179,8 +178,6 @@ struct Iolog {
     files: Vec<String>,
     last_file: usize,
     position: Position,
-    syncs: u64,
-    trims: u64,
 }
 
 /// The number of a file, which is new or known.
@@ -203,11 +200,11 @@ impl Reader for Iolog {
             let parsed = parse(self.version, line.trim_ascii_end());
             let too_late = || Unexpected::new("time", line.trim_ascii_end(), "a time below 2^64 ns");
             let result = match parsed {
-                Ok(Line::Transfer { time, file, direction, start, sectors }) => {
+                Ok(Line::Request { time, file, mut request }) => {
                     let ticks = if self.version == Version::Two { self.clock } else { time };
                     match ticks.checked_mul(self.nanoseconds_per_tick) {
                         Some(time) => {
-                            let mut request = Request::new(Ns(time), Lsn(start), sectors, direction);
+                            request.arrival = Ns(time);
                             request.volume = file_number(&mut self.files, &mut self.last_file, file);
                             batch.push(request);
                             count += 1;
@@ -225,14 +222,6 @@ impl Reader for Iolog {
                 },
                 Ok(Line::File(file)) => {
                     file_number(&mut self.files, &mut self.last_file, file);
-                    Ok(false)
-                }
-                Ok(Line::Sync) => {
-                    self.syncs += 1;
-                    Ok(false)
-                }
-                Ok(Line::Trim) => {
-                    self.trims += 1;
                     Ok(false)
                 }
                 Ok(Line::Empty) => Ok(false),
@@ -256,14 +245,6 @@ impl Reader for Iolog {
 
     fn volume_names(&self) -> &[String] {
         &self.files
-    }
-
-    fn warnings(&self) -> Vec<String> {
-        [(self.syncs, "syncs"), (self.trims, "trims")]
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, what)| format!("{count} {what} skipped: the model has no such request"))
-            .collect()
     }
 }
 
@@ -297,7 +278,8 @@ impl IologWriter {
 
 impl Writer for IologWriter {
     fn write(&mut self, request: &Request) -> Result<(), TraceError> {
-        let range = request.start.0.checked_mul(SECTOR_BYTES).filter(|_| request.sectors > 0);
+        let is_flush = request.operation == Operation::Flush;
+        let range = request.start.0.checked_mul(SECTOR_BYTES).filter(|_| request.sectors > 0 || is_flush);
         let Some(offset) = range else {
             let found = format!("{} sectors at sector {}", request.sectors, request.start.0);
             return Err(TraceError::malformed(
@@ -310,9 +292,11 @@ impl Writer for IologWriter {
         let time = request.arrival.0 / 1_000;
         self.last_time = time;
         self.introduce(request.volume, time)?;
-        let action = match request.direction {
-            Direction::Read => "read",
-            Direction::Write => "write",
+        let action = match (request.operation, request.direction) {
+            (Operation::Transfer, Direction::Read) => "read",
+            (Operation::Transfer, Direction::Write) => "write",
+            (Operation::Flush, _) => "sync",
+            (Operation::Discard, _) => "trim",
         };
         let (volume, bytes) = (request.volume, request.bytes().0);
         self.put(format_args!("{time} volume{volume} {action} {offset} {bytes}\n"))
@@ -350,11 +334,13 @@ mod tests {
         let expected = [
             Request::new(Ns(188_000), Lsn(31_616), 8, Direction::Write),
             second,
+            Request::flush(Ns(300_000)),
+            Request::discard(Ns(301_000), Lsn(0), 8),
             Request::new(Ns(400_000), Lsn(0), 1, Direction::Read),
         ];
         assert_eq!(trace.requests, expected);
         assert_eq!(trace.volumes, ["f.dat", "g.dat"]);
-        assert_eq!(trace.warnings.len(), 2, "{:?}", trace.warnings);
+        assert!(trace.warnings.is_empty(), "{:?}", trace.warnings);
         assert_eq!((FORMAT.detect)(LOG, true), Certainty::Certain);
     }
 
@@ -413,13 +399,18 @@ mod tests {
         #[test]
         fn what_is_written_is_read_back(
             rows in proptest::collection::vec(
-                (0..1u64 << 50, 0..1u64 << 54, 1..=u32::MAX, any::<bool>(), 0..4u32), 0..40)
+                (0..1u64 << 50, 0..1u64 << 54, 1..=u32::MAX, 0..4usize, 0..4u32), 0..40)
         ) {
             let requests: Vec<Request> = rows
                 .into_iter()
-                .map(|(us, start, sectors, write, volume)| {
-                    let direction = Direction::ALL[usize::from(write)];
-                    Request { volume, ..Request::new(Ns::from_micros(us), Lsn(start), sectors, direction) }
+                .map(|(us, start, sectors, kind, volume)| {
+                    let at = Ns::from_micros(us);
+                    let request = match kind {
+                        2 => Request::flush(at),
+                        3 => Request::discard(at, Lsn(start), sectors),
+                        direction => Request::new(at, Lsn(start), sectors, Direction::ALL[direction]),
+                    };
+                    Request { volume, ..request }
                 })
                 .collect();
             let trace = read_bytes(&FORMAT, &write_all(&FORMAT, &requests).unwrap()).unwrap();
@@ -437,9 +428,10 @@ mod tests {
         let Some(trace) = read_shared(&FORMAT, "self-captured/fio-3.33.randrw.v3.iolog.zst", None) else {
             return;
         };
-        assert_eq!(trace.requests.len(), 15_925 + 6_635);
+        let flushes = trace.requests.iter().filter(|request| !request.is_transfer()).count();
+        assert_eq!((flushes, trace.requests.len()), (123, 15_925 + 6_635 + 123));
         assert!((trace.write_percent() - 29.0).abs() < 0.5, "{}", trace.write_percent());
-        assert_eq!(trace.warnings, ["123 syncs skipped: the model has no such request"]);
+        assert!(trace.warnings.is_empty(), "{:?}", trace.warnings);
         // Nine seconds of fio: in milliseconds it would have been two and a half hours.
         assert!((trace.span_seconds() - 8.98).abs() < 0.01, "{}", trace.span_seconds());
     }

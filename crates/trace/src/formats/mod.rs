@@ -153,6 +153,8 @@ pub struct Format {
     pub time_unit_open: bool,
     /// Whether its files can say when requests completed ([`Request::response`]), which the dependent pace of a replay goes by.
     pub completions: bool,
+    /// Whether its writer takes flushes and discards.
+    pub commands: bool,
     /// Looks at the first bytes (uncompressed, up to 64 KiB; `whole` when that is the whole file).
     pub detect: fn(head: &[u8], whole: bool) -> Certainty,
     /// Opens a reader.

@@ -27,6 +27,7 @@ pub static FORMAT: Format = Format {
     description: "MSR Cambridge CSV: Timestamp (100 ns),Hostname,DiskNumber,Type,Offset,Size (bytes),ResponseTime",
     time_unit_open: false,
     completions: true,
+    commands: false,
     detect: lines::detect::<Msr>,
     open: lines::open::<Msr>,
     create: Some(create),

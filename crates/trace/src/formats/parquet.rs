@@ -47,6 +47,7 @@ pub static FORMAT: Format = Format {
     description: "Parquet: arrival_ns, lsn, sectors, direction, process, volume, response_ns, synchronous",
     time_unit_open: false,
     completions: true,
+    commands: false,
     detect,
     open,
     create: Some(create),

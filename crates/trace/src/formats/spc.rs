@@ -25,6 +25,7 @@ pub static FORMAT: Format = Format {
     description: "SPC (UMass): ASU,LBA (sectors),Size (bytes),Opcode (r or w),Timestamp (s)",
     time_unit_open: false,
     completions: false,
+    commands: false,
     detect: lines::detect::<Spc>,
     open: lines::open::<Spc>,
     create: Some(create),

@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     description: "SSDsim ASCII: time (--time-unit) device address length (sectors) operation (0 write, 1 read)",
     time_unit_open: true,
     completions: false,
+    commands: false,
     detect: lines::detect::<SsdSim>,
     open: lines::open::<SsdSim>,
     create: Some(create),

@@ -25,6 +25,7 @@ pub static FORMAT: Format = Format {
     description: "SYSTOR'17 CSV: Timestamp (s),Response (s),IOType (R or W),LUN,Offset,Size (bytes)",
     time_unit_open: false,
     completions: true,
+    commands: false,
     detect: lines::detect::<Systor>,
     open: lines::open::<Systor>,
     create: Some(create),

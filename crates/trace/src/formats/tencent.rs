@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     description: "Tencent CSV: Timestamp (s),Offset,Size (sectors),IOType (0 read, 1 write),VolumeID",
     time_unit_open: false,
     completions: false,
+    commands: false,
     detect: lines::detect::<Tencent>,
     open: lines::open::<Tencent>,
     create: Some(create),

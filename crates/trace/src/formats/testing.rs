@@ -19,8 +19,8 @@ pub(crate) struct Trace {
 impl Trace {
     /// Share of writes in percent.
     pub fn write_percent(&self) -> f64 {
-        let writes = self.requests.iter().filter(|request| request.direction == Direction::Write).count();
-        100.0 * writes as f64 / self.requests.len() as f64
+        let writes = self.requests.iter().filter(|request| request.moves_to_device()).count();
+        100.0 * writes as f64 / self.requests.iter().filter(|request| request.is_transfer()).count() as f64
     }
 
     /// Mean size of one direction's requests in KiB.

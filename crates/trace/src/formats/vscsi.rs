@@ -6,7 +6,8 @@
 //!                      u64 response
 //! ```
 //!
-//! SCSI read and write commands of 6, 10, 12 and 16 bytes are requests; other commands are counted and left out. Byte
+//! SCSI read and write commands of 6, 10, 12 and 16 bytes are requests, as is SYNCHRONIZE CACHE, a flush; other commands are counted
+//! and left out, UNMAP too: what it unmaps is in its data, which are not recorded. Byte
 //! counts that are no multiple of 512 cover whole sectors. The response of version 2 is not used: its unit is nowhere
 //! stated. The writer writes version 1: times are cut to microseconds; process, volume and response are not kept, so
 //! requests of another volume than the first one's are an error.
@@ -25,6 +26,7 @@ pub static FORMAT: Format = Format {
     description: "VSCSI binary (CloudPhysics): 32-byte records of version 1, 40-byte records of version 2",
     time_unit_open: false,
     completions: false,
+    commands: false,
     detect,
     open,
     create: Some(create),
@@ -74,6 +76,7 @@ impl Version {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Command {
     Data(Direction),
+    Flush,
     Other,
 }
 
@@ -81,6 +84,8 @@ fn command(code: u16) -> Option<Command> {
     match code {
         0x08 | 0x28 | 0xa8 | 0x88 => Some(Command::Data(Direction::Read)),
         0x0a | 0x2a | 0xaa | 0x8a => Some(Command::Data(Direction::Write)),
+        // SYNCHRONIZE CACHE.
+        0x35 | 0x91 => Some(Command::Flush),
         0..=0xff => Some(Command::Other),
         _ => None,
     }
@@ -130,7 +135,14 @@ fn parse(version: Version, record: &[u8]) -> Result<Option<Request>, (String, &'
     let Some(command) = command(code) else {
         return Err((format!("SCSI command 0x{code:04x}"), "an operation code of one byte"));
     };
-    let Command::Data(direction) = command else { return Ok(None) };
+    let Some(nanoseconds) = time.checked_mul(1_000) else {
+        return Err((format!("time {time} us"), "at most 18,446,744,073,709,551 us"));
+    };
+    let direction = match command {
+        Command::Data(direction) => direction,
+        Command::Flush => return Ok(Some(Request::flush(Ns(nanoseconds)))),
+        Command::Other => return Ok(None),
+    };
     if bytes == 0 {
         return Err(("a read or write of 0 bytes".to_owned(), "at least 1 byte"));
     }
@@ -138,9 +150,6 @@ fn parse(version: Version, record: &[u8]) -> Result<Option<Request>, (String, &'
     if sector.checked_add(u64::from(sectors)).is_none() {
         return Err((format!("sector {sector}"), "sector + length below 2^64"));
     }
-    let Some(nanoseconds) = time.checked_mul(1_000) else {
-        return Err((format!("time {time} us"), "at most 18,446,744,073,709,551 us"));
-    };
     Ok(Some(Request::new(Ns(nanoseconds), Lsn(sector), sectors, direction)))
 }
 
@@ -215,7 +224,7 @@ impl Reader for Vscsi {
     fn warnings(&self) -> Vec<String> {
         match self.others {
             0 => Vec::new(),
-            count => vec![format!("{count} SCSI commands other than reads and writes skipped")],
+            count => vec![format!("{count} SCSI commands other than reads, writes and flushes skipped")],
         }
     }
 }
@@ -300,14 +309,16 @@ mod tests {
     fn version_2_has_its_own_layout() {
         let mut bytes = version_2(0x88, 513, 4096, 3);
         bytes.extend(version_2(0x35, 0, 0, 4));
+        bytes.extend(version_2(0x42, 24, 0, 4));
         bytes.extend(version_2(0x0a, 512, 1, 5));
         let trace = read_bytes(&FORMAT, &bytes).unwrap();
         let expected = [
             Request::new(Ns(3_000), Lsn(4096), 2, Direction::Read),
+            Request::flush(Ns(4_000)),
             Request::new(Ns(5_000), Lsn(1), 1, Direction::Write),
         ];
         assert_eq!(trace.requests, expected);
-        assert_eq!(trace.warnings, ["1 SCSI commands other than reads and writes skipped"]);
+        assert_eq!(trace.warnings, ["1 SCSI commands other than reads, writes and flushes skipped"]);
     }
 
     #[test]

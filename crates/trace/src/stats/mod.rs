@@ -11,7 +11,7 @@ pub use pages::{PageSets, Touch};
 pub use sequential::{GAP_SECTORS_DEFAULT, STREAMS_DEFAULT, SequentialDetector};
 
 use planewise_model::units::{Bytes, Lsn, Ns, SECTOR_BYTES};
-use planewise_model::{Direction, Request};
+use planewise_model::{Direction, Durability, Operation, Request};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -91,6 +91,14 @@ pub struct TraceStats {
     pub reads: DirectionStats,
     /// The writes.
     pub writes: DirectionStats,
+    /// Flushes. These and discards are neither reads nor writes, and count in no other number.
+    pub flushes: u64,
+    /// Discards.
+    pub discards: u64,
+    /// What discards cover.
+    pub discarded: Bytes,
+    /// Writes that are kept once acknowledged (forced unit access), or that a flush goes before.
+    pub forced_writes: u64,
     /// Volume moved in both directions.
     pub accessed: Bytes,
     /// Distinct pages touched, times the page size; pages of different volumes are different pages.
@@ -170,6 +178,10 @@ pub struct StatsBuilder {
     options: StatsOptions,
     page_sectors: u64,
     sizes: [Sizes; 2],
+    flushes: u64,
+    discards: u64,
+    discarded_sectors: u64,
+    forced_writes: u64,
     pages: PageSets,
     written_page_touches: u64,
     working_set_pages: u64,
@@ -212,6 +224,10 @@ impl StatsBuilder {
             page_sectors: page / SECTOR_BYTES,
             options,
             sizes: Default::default(),
+            flushes: 0,
+            discards: 0,
+            discarded_sectors: 0,
+            forced_writes: 0,
             pages: PageSets::default(),
             written_page_touches: 0,
             working_set_pages: 0,
@@ -238,6 +254,19 @@ impl StatsBuilder {
 
     /// Takes one request into account.
     pub fn add(&mut self, request: &Request) {
+        match request.operation {
+            Operation::Transfer => {}
+            Operation::Flush => {
+                self.flushes += 1;
+                return;
+            }
+            Operation::Discard => {
+                self.discards += 1;
+                self.discarded_sectors += u64::from(request.sectors);
+                return;
+            }
+        }
+        self.forced_writes += u64::from(request.durability != Durability::Volatile);
         self.add_arrival(request.arrival);
         let sizes = &mut self.sizes[request.direction.index()];
         sizes.requests += 1;
@@ -303,6 +332,10 @@ impl StatsBuilder {
             write_ratio: ratio(writes.requests as f64, requests),
             reads: reads.finish(),
             writes: writes.finish(),
+            flushes: self.flushes,
+            discards: self.discards,
+            discarded: Bytes(self.discarded_sectors * SECTOR_BYTES),
+            forced_writes: self.forced_writes,
             accessed: Bytes((reads.sectors + writes.sectors) * SECTOR_BYTES),
             working_set: Bytes(self.working_set_pages * page),
             written_set: Bytes(self.written_set_pages * page),

@@ -101,6 +101,14 @@ fn table(source: &Source, stream: &Stream, stats: &TraceStats) -> String {
         ("volumes", volumes(stats, stream.volume_names())),
         ("processes", stats.processes.to_string()),
     ]);
+    if stats.flushes > 0 || stats.forced_writes > 0 {
+        let text =
+            format!("{}, and {} forced writes or writes behind one", stats.flushes, stats.forced_writes);
+        lines.push(("flushes", text));
+    }
+    if stats.discards > 0 {
+        lines.push(("discards", format!("{} ({})", stats.discards, stats.discarded)));
+    }
     let width = lines.iter().map(|(title, _)| title.len()).max().unwrap_or(0);
     lines.iter().map(|(title, value)| format!("{title:<width$}  {value}\n")).collect()
 }

@@ -3,7 +3,7 @@
 use crate::failure::{Failure, Kind};
 use crate::output::WholeFile;
 use flate2::write::GzEncoder;
-use planewise_model::{Ns, Request, names};
+use planewise_model::{Durability, Ns, Request, names};
 use planewise_trace::error::TraceError;
 use planewise_trace::formats::{FORMATS, Format, Writer, by_name};
 use std::fs::File;
@@ -22,6 +22,10 @@ pub struct Target {
     resolution: Ns,
     /// Requests whose times the format cannot say exactly.
     rounded: u64,
+    format: &'static Format,
+    /// Flushes and discards that it cannot say, and writes of which it cannot say that they are kept.
+    left_out: u64,
+    weakened: u64,
 }
 
 impl Target {
@@ -29,7 +33,7 @@ impl Target {
     ///
     /// # Errors
     /// The file exists, or cannot be created.
-    pub fn create(path: &Path, format: &Format, replace: bool) -> Result<Target, Failure> {
+    pub fn create(path: &Path, format: &'static Format, replace: bool) -> Result<Target, Failure> {
         let create = format.create.ok_or_else(|| not_writable(format.name))?;
         let (whole, file) = WholeFile::create(path, replace)?;
         let packed = match path.extension().and_then(|extension| extension.to_str()) {
@@ -42,7 +46,18 @@ impl Target {
         let sink = Sink(Arc::new(Mutex::new(packed)));
         let writer = create(Box::new(sink.clone()), path).map_err(output_error)?;
         let resolution = resolution(format);
-        Ok(Target { path: path.to_owned(), whole, sink, writer, written: 0, resolution, rounded: 0 })
+        Ok(Target {
+            path: path.to_owned(),
+            whole,
+            sink,
+            writer,
+            written: 0,
+            resolution,
+            rounded: 0,
+            format,
+            left_out: 0,
+            weakened: 0,
+        })
     }
 
     /// Writes requests.
@@ -50,10 +65,17 @@ impl Target {
     /// # Errors
     /// The format cannot say one of them, or the disk is full.
     pub fn write(&mut self, requests: &[Request]) -> Result<(), Failure> {
-        self.written += requests.len() as u64;
-        let exact = |request: &&Request| request.arrival.0.is_multiple_of(self.resolution.0);
-        self.rounded += (requests.len() - requests.iter().filter(exact).count()) as u64;
-        requests.iter().try_for_each(|request| self.writer.write(request)).map_err(output_error)
+        for request in requests {
+            if !request.is_transfer() && !self.format.commands {
+                self.left_out += 1;
+                continue;
+            }
+            self.written += 1;
+            self.rounded += u64::from(!request.arrival.0.is_multiple_of(self.resolution.0));
+            self.weakened += u64::from(request.durability != Durability::Volatile);
+            self.writer.write(request).map_err(output_error)?;
+        }
+        Ok(())
     }
 
     /// Requests written so far.
@@ -61,14 +83,25 @@ impl Target {
         self.written
     }
 
-    /// What the user should know about the times written: that the format rounds them.
+    /// What the user should know about what was written: that the format rounds times, or has no place for something.
     pub fn note(&self) -> Option<String> {
-        (self.rounded > 0).then(|| {
+        let format = self.format.name;
+        let rounded = (self.rounded > 0).then(|| {
             format!(
                 "the format tells times to {} only: {} requests are rounded to it",
                 self.resolution, self.rounded
             )
-        })
+        });
+        let left_out = (self.left_out > 0)
+            .then(|| format!("{format} has no flushes and discards: {} of them are left out", self.left_out));
+        let weakened = (self.weakened > 0).then(|| {
+            format!(
+                "{format} has no forced writes: {} that were, or that a flush goes before, are plain writes",
+                self.weakened
+            )
+        });
+        let notes: Vec<String> = [rounded, left_out, weakened].into_iter().flatten().collect();
+        (!notes.is_empty()).then(|| notes.join("; "))
     }
 
     /// Ends the file and gives it its name; returns how many requests it holds.

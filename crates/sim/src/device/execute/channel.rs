@@ -1,4 +1,4 @@
-//! Channels: one transfer at a time, in the order in which executors asked.
+//! Channels: one transfer at a time, in the order in which executors asked, or with commands first.
 
 use super::Phase;
 use crate::device::transaction::NIL;
@@ -6,18 +6,40 @@ use crate::device::{Context, Device};
 use crate::event::Event;
 use crate::observers::{ArrayOperation, Observer, Work};
 use planewise_model::Ns;
+use planewise_model::profile::Arbitration;
+
+/// Executors that wait for a channel, in the order in which they asked.
+#[derive(Clone, Copy, Debug)]
+struct Line {
+    first: u32,
+    last: u32,
+}
 
 /// Until when it is taken, and who waits.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::device) struct Channel {
     busy_until: Ns,
-    first_waiter: u32,
-    last_waiter: u32,
+    /// Those that go first, and the others.
+    lines: [Line; 2],
 }
 
 impl Channel {
-    pub(in crate::device) const FREE: Channel =
-        Channel { busy_until: Ns::ZERO, first_waiter: NIL, last_waiter: NIL };
+    const NOBODY: Line = Line { first: NIL, last: NIL };
+    pub(in crate::device) const FREE: Channel = Channel { busy_until: Ns::ZERO, lines: [Channel::NOBODY; 2] };
+
+    fn is_waited_for(&self) -> bool {
+        self.lines[0].first != NIL || self.lines[1].first != NIL
+    }
+}
+
+impl Phase {
+    /// Whether what the phase begins with on the channel is a command without data.
+    fn is_command(self) -> bool {
+        matches!(
+            self,
+            Phase::ReadArray | Phase::MoveRead | Phase::ReplicaRead | Phase::MoveCopyback | Phase::Erase
+        )
+    }
 }
 
 impl Device {
@@ -36,28 +58,56 @@ impl Device {
         state.then = then;
         state.asked = context.now;
         let channel = &mut self.channels[state.channel as usize];
-        if hold == Ns::ZERO || (channel.first_waiter == NIL && channel.busy_until <= context.now) {
+        let is_passed = self.arbitration == Arbitration::CommandsFirst && !phase.is_command();
+        let is_first = !channel.is_waited_for();
+        let is_free = is_first && channel.busy_until <= context.now;
+        if hold == Ns::ZERO || is_free && !is_passed {
             self.grant(context, executor);
             return;
         }
         state.next_waiter = NIL;
-        if channel.first_waiter == NIL {
-            channel.first_waiter = executor;
+        if is_free {
+            self.handovers.push(state.channel);
+        } else if is_first {
             context.events.schedule(channel.busy_until, Event::Channel(state.channel));
-        } else {
-            self.executors[channel.last_waiter as usize].next_waiter = executor;
         }
-        channel.last_waiter = executor;
+        let line = &mut channel.lines[usize::from(is_passed)];
+        if line.first == NIL {
+            line.first = executor;
+        } else {
+            self.executors[line.last as usize].next_waiter = executor;
+        }
+        line.last = executor;
     }
 
-    /// The channel is free: whoever waits longest has it.
-    pub(super) fn next_in_line<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
-        let executor = self.channels[index as usize].first_waiter;
-        let next = self.executors[executor as usize].next_waiter;
-        self.channels[index as usize].first_waiter = next;
+    /// The channel is free: whoever waits longest has it. Where commands go first, that is settled when all have asked who do at this
+    /// instant: the unit whose transfer was the last may have its next command.
+    #[inline]
+    pub(super) fn channel_is_free<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        match self.arbitration {
+            Arbitration::Fifo => self.next_in_line(context, index),
+            Arbitration::CommandsFirst => self.handovers.push(index),
+        }
+    }
+
+    /// Hands the free channels over that somebody waits for, once all who ask at this instant have asked.
+    #[inline]
+    pub(crate) fn hand_channels_over<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        while let Some(index) = self.handovers.pop() {
+            self.next_in_line(context, index);
+        }
+    }
+
+    /// Gives a channel to the first who waits for it.
+    fn next_in_line<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        let channel = &mut self.channels[index as usize];
+        let line = &mut channel.lines[usize::from(channel.lines[0].first == NIL)];
+        let executor = line.first;
+        line.first = self.executors[executor as usize].next_waiter;
         self.grant(context, executor);
-        if next != NIL {
-            context.events.schedule(self.channels[index as usize].busy_until, Event::Channel(index));
+        let channel = &self.channels[index as usize];
+        if channel.is_waited_for() {
+            context.events.schedule(channel.busy_until, Event::Channel(index));
         }
     }
 

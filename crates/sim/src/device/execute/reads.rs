@@ -35,6 +35,9 @@ impl Device {
                 }
             } else if self.transactions[first].kind == Kind::ReadAhead {
                 self.read_ahead_elsewhere(context, first);
+            } else if self.transactions[first].kind == Kind::Read {
+                // The host discarded the page meanwhile: it reads as zeros.
+                self.close_transaction(first);
             } else {
                 // The rest of a page to be written in part: it is in the buffer, on its way back to flash, and needs no read.
                 let kind = self.transactions[first].kind.after_read();

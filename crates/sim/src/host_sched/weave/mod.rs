@@ -9,6 +9,7 @@
 
 mod evidence;
 mod loads;
+mod ranks;
 
 use super::list::{Links, List};
 use super::tunables::TunableKind;
@@ -17,7 +18,8 @@ use crate::host::{Gate, QueuedRequest, Slot};
 use evidence::Evidence;
 use loads::Loads;
 use planewise_model::units::SECTOR_BYTES;
-use planewise_model::{Direction, Ns, Request};
+use planewise_model::{Direction, Ns};
+use ranks::{Preferred, Ranks};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "weave",
@@ -71,6 +73,7 @@ const FULL_QUEUE: u64 = 64;
 
 struct Weave {
     loads: Loads,
+    ranks: Ranks,
     evidence: Evidence,
     /// Waiting requests in the order of arrival, and outstanding ones by direction in the order of issue.
     waiting: List,
@@ -130,24 +133,14 @@ struct Settings {
 struct Order {
     in_turns: bool,
     by_load: bool,
-    first: Option<Direction>,
-    /// Sectors above which a request does not.
-    longest: u64,
+    first: Preferred,
     /// A request whose units are kept clear.
     clear: Option<Slot>,
 }
 
 impl Order {
     /// Arrival order.
-    const ARRIVAL: Order =
-        Order { in_turns: false, by_load: false, first: None, longest: u64::MAX, clear: None };
-
-    /// Whether a request goes before others of its load.
-    #[inline]
-    fn prefers(&self, request: &Request) -> bool {
-        self.first
-            .is_none_or(|first| first == request.direction && u64::from(request.sectors) <= self.longest)
-    }
+    const ARRIVAL: Order = Order { in_turns: false, by_load: false, first: Preferred::Nobody, clear: None };
 }
 
 impl Weave {
@@ -155,6 +148,7 @@ impl Weave {
         let slots = u64::from(host.queue_length).min(FULL_QUEUE);
         Weave {
             loads: Loads::new(&host.units, host.queue_length),
+            ranks: Ranks::new(host.queue_length),
             evidence: Evidence::default(),
             waiting: List::EMPTY,
             outstanding: [List::EMPTY; 2],
@@ -192,7 +186,7 @@ impl Weave {
                 && self.turn_sectors < self.settings.turn_sectors;
             // Nor is a turn ended where arrival order would not end it.
             let first = if goes_on { self.turn } else { gate.queue().get(oldest).request.direction };
-            return Order { in_turns: true, first: Some(first), ..Order::ARRIVAL };
+            return Order { in_turns: true, first: Preferred::All(first), ..Order::ARRIVAL };
         }
         if self.evidence.may_take_turns() {
             return Order::ARRIVAL;
@@ -201,40 +195,28 @@ impl Weave {
         let reads_first = self.evidence.reads_are_shorter() && passed < self.settings.reads_first_sectors;
         // Where the device moves writes, what a unit has to do is not what its addresses say.
         let by_load = self.settings.writes_stay && self.evidence.units_matter();
-        Order {
-            by_load,
-            first: reads_first.then_some(Direction::Read),
-            longest: self.settings.read_sectors_max,
-            ..Order::ARRIVAL
-        }
+        let first = if reads_first { Preferred::ShortReads } else { Preferred::Nobody };
+        Order { by_load, first, ..Order::ARRIVAL }
     }
 
     /// The first in an order.
     fn find(&self, order: Order, gate: &Gate<'_>) -> Option<Slot> {
-        let mut best: Option<((usize, usize), Slot)> = None;
-        let mut at = self.waiting.first();
-        for _ in 0..self.settings.look_ahead {
-            let Some(slot) = at else { break };
-            at = self.links.next(slot);
-            let load = if order.by_load { self.loads.of(slot) } else { 0 };
-            let rank = (load, usize::from(!order.prefers(&gate.queue().get(slot).request)));
-            let is_better = best.is_none_or(|(best, _)| rank < best)
-                && order.clear.is_none_or(|clear| !self.loads.meet(clear, slot))
-                && gate.accepts(slot);
-            if is_better {
-                best = Some((rank, slot));
-                if rank == (0, 0) {
-                    break;
-                }
-            }
-        }
-        best.map(|(_, slot)| slot)
+        self.ranks.first(order.by_load, order.first, self.settings.look_ahead, |slot| {
+            gate.accepts(slot) && order.clear.is_none_or(|clear| !self.loads.meet(clear, slot))
+        })
+    }
+
+    fn is_short_read(&self, request: &QueuedRequest) -> bool {
+        request.request.direction == Direction::Read
+            && u64::from(request.request.sectors) <= self.settings.read_sectors_max
     }
 
     /// A request no longer waits.
     fn leave(&mut self, slot: Slot, request: &QueuedRequest) {
         let sectors = u64::from(request.request.sectors);
         self.waiting.remove(&mut self.links, slot);
+        self.ranks.remove(slot);
+        self.loads.leave(slot);
         self.left += 1;
         self.left_sectors += sectors;
         self.waiting_sectors -= sectors;
@@ -262,14 +244,16 @@ impl Weave {
             had_a_chance: !self.outstanding[direction.other().index()].is_empty(),
         };
         self.outstanding[direction.index()].push(&mut self.links, slot);
-        self.loads.add(slot);
+        self.loads.add(slot, &mut self.ranks);
         Decision::Issue(slot)
     }
 }
 
 impl HostScheduler for Weave {
     fn insert(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest) {
-        self.loads.place(slot, request.pages);
+        self.loads.enter(slot, request.pages);
+        let is_short_read = self.is_short_read(request);
+        self.ranks.push(slot, request.request.direction, is_short_read, self.loads.of(slot));
         let note = &mut self.notes[slot.index()];
         note.number = self.left + u64::from(self.waiting.count());
         note.sectors = self.left_sectors + self.waiting_sectors;
@@ -279,7 +263,10 @@ impl HostScheduler for Weave {
 
     fn merged(&mut self, slot: Slot, before: &QueuedRequest, after: &QueuedRequest) {
         self.waiting_sectors += u64::from(after.request.sectors - before.request.sectors);
-        self.loads.place(slot, after.pages);
+        self.loads.leave(slot);
+        self.loads.enter(slot, after.pages);
+        self.ranks.set_load(slot, self.loads.of(slot));
+        self.ranks.set_short_read(slot, self.is_short_read(after));
     }
 
     fn removed(&mut self, slot: Slot, request: &QueuedRequest, _into: Slot) {
@@ -303,14 +290,14 @@ impl HostScheduler for Weave {
         let Some(slot) = self.find(order, gate) else { return Decision::Wait };
         self.issued.by_load += u64::from(order.by_load);
         self.issued.in_turns += u64::from(order.in_turns);
-        self.issued.reads_first += u64::from(!order.in_turns && order.first == Some(Direction::Read));
+        self.issued.reads_first += u64::from(!order.in_turns && order.first == Preferred::ShortReads);
         self.issue(slot, gate.queue().get(slot))
     }
 
     fn completed(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         let direction = request.request.direction;
         self.outstanding[direction.index()].remove(&mut self.links, slot);
-        self.loads.remove(slot);
+        self.loads.remove(slot, &mut self.ranks);
         let note = self.notes[slot.index()];
         let overtook = note.had_a_chance.then(|| {
             let earliest = self.outstanding[direction.other().index()].first();

@@ -29,6 +29,7 @@ pub static FORMAT: Format = Format {
     description: "blktrace binary: a stream, per-CPU files x.blktrace.N, their folder or a tar (--event Q, D, C)",
     time_unit_open: false,
     completions: true,
+    commands: false,
     detect,
     open,
     create: None,

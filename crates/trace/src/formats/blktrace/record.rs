@@ -1,7 +1,7 @@
 //! One record of the kernel's binary block trace: `struct blk_io_trace`, 48 bytes, then `pdu_len` bytes of payload.
 
 use crate::formats::block_events::{Action, Event, Operation};
-use planewise_model::{Direction, SECTOR_BYTES};
+use planewise_model::{Direction, Durability, SECTOR_BYTES};
 
 /// Size of the fixed part of a record.
 pub(super) const RECORD_BYTES: usize = 48;
@@ -14,10 +14,12 @@ const VERSION: u32 = 7;
 // Category bits: the upper half of the action word (`BLK_TC_*`).
 const READ: u32 = 1 << 0;
 const WRITE: u32 = 1 << 1;
+const FLUSH: u32 = 1 << 2;
 const SYNCHRONOUS: u32 = 1 << 3;
 const PASS_THROUGH: u32 = 1 << 9;
 const NOTIFY: u32 = 1 << 10;
 const DISCARD: u32 = 1 << 13;
+const FORCED: u32 = 1 << 15;
 
 /// A record, in the byte order of this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,6 +134,12 @@ impl Record {
             start: self.sector,
             sectors,
             operation,
+            durability: match operation {
+                Operation::Data(Direction::Write) => {
+                    Durability::of(category & FLUSH != 0, category & FORCED != 0)
+                }
+                _ => Durability::Volatile,
+            },
             synchronous: category & SYNCHRONOUS != 0,
             action,
             process: self.process,

@@ -1,0 +1,58 @@
+//! Flushes and discards in words: they are neither reads nor writes, and stand in no column of either.
+
+use crate::format;
+use planewise_model::units::Bytes;
+use planewise_sim::results::{CommandMetrics, RunResult};
+
+/// A line for each kind that a run completed: its title, and how many there were and how long they took.
+pub(crate) fn completed(run: &RunResult) -> Vec<(&'static str, String)> {
+    let of = [("flushes", &run.metrics.flushes), ("discards", &run.metrics.discards)];
+    of.into_iter().filter_map(|(title, metrics)| Some((title, words(metrics.as_ref()?)))).collect()
+}
+
+/// The same as one sentence; none where there was neither.
+pub(crate) fn sentence(run: &RunResult) -> Option<String> {
+    let said = completed(run).into_iter().map(|(title, words)| format!("{title}: {words}"));
+    let said: Vec<String> = said.collect();
+    (!said.is_empty()).then(|| said.join("; "))
+}
+
+fn words(metrics: &CommandMetrics) -> String {
+    let latency = &metrics.latency_ns;
+    let [p99, longest] = [latency.p99, latency.max].map(|time| format::time(time as f64));
+    let covers = if metrics.bytes > 0 { format!(" of {}", Bytes(metrics.bytes)) } else { String::new() };
+    format!(
+        "{}{covers}, mean {}, p99 {p99}, max {longest}",
+        format::count(metrics.count),
+        format::time(latency.mean)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::samples;
+    use crate::table::{Style, comparison};
+    use planewise_sim::results::Distribution;
+
+    #[test]
+    fn flushes_and_discards_are_said_below_the_table_and_on_the_page_and_only_where_there_are_some() {
+        let mut results = samples::six_schedulers();
+        assert_eq!(sentence(&results.runs[0]), None);
+        let latency_ns =
+            Distribution { mean: 1_234_000.0, p99: 3_000_000, max: 4_000_000, ..Default::default() };
+        results.runs[0].metrics.flushes =
+            Some(CommandMetrics { count: 6_919, bytes: 0, latency_ns: latency_ns.clone() });
+        results.runs[0].metrics.discards = Some(CommandMetrics { count: 2, bytes: 1 << 20, latency_ns });
+        let text = comparison(&results, Style::default());
+        for said in
+            ["flushes: 6,919, mean 1.23 ms, p99 3.00 ms, max 4.00 ms", "discards: 2 of 1.0 MiB, mean 1.23 ms"]
+        {
+            assert!(text.contains(said), "{text}");
+        }
+        assert!(crate::html(&results).contains("Flushes and discards"));
+        results.runs.truncate(1);
+        let text = crate::single::single(&results, Style::default());
+        assert!(text.contains("flushes         6,919"), "{text}");
+    }
+}

@@ -1,0 +1,322 @@
+//! Waiting requests by load, direction and arrival: the first of any of these is found a word of requests at a time.
+//!
+//! Each waiting request has a *place*, and places are given out in the order of arrival. A set of requests is a bitmap over places,
+//! used as a ring; when the places between the oldest and the newest request no longer fit, all move together.
+
+use super::loads::LOADS;
+use crate::host::Slot;
+use planewise_model::Direction;
+
+/// A set of places.
+type Places = Vec<u64>;
+
+/// Waiting requests in all the orders that they may be issued in.
+pub(super) struct Ranks {
+    /// By place in the ring: the slot of its request.
+    slots: Vec<Slot>,
+    /// By slot: the place of its request, its load, and what it is.
+    places: Vec<u64>,
+    loads: Vec<u8>,
+    kinds: Vec<Kind>,
+    /// The place of the oldest that may be waiting, and of the next to arrive.
+    oldest: u64,
+    next: u64,
+    all: Places,
+    by_direction: [Places; 2],
+    short_reads: Places,
+    by_load: [Places; LOADS + 1],
+    /// Requests of each load.
+    counts: [u32; LOADS + 1],
+}
+
+#[derive(Clone, Copy)]
+struct Kind {
+    direction: Direction,
+    is_short_read: bool,
+}
+
+/// Which requests go before the others of their load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preferred {
+    /// None: the oldest goes first.
+    Nobody,
+    /// Those of a direction.
+    All(Direction),
+    /// Short reads.
+    ShortReads,
+}
+
+impl Ranks {
+    pub(super) fn new(slots: u32) -> Ranks {
+        // A ring of four times the slots is seldom too small: requests that wait long are few.
+        let ring = (slots as usize * 4).next_power_of_two().max(256);
+        let places = || vec![0; ring / 64];
+        Ranks {
+            slots: vec![Slot(0); ring],
+            places: vec![0; slots as usize],
+            loads: vec![0; slots as usize],
+            kinds: vec![Kind { direction: Direction::Read, is_short_read: false }; slots as usize],
+            oldest: 0,
+            next: 0,
+            all: places(),
+            by_direction: std::array::from_fn(|_| places()),
+            short_reads: places(),
+            by_load: std::array::from_fn(|_| places()),
+            counts: [0; LOADS + 1],
+        }
+    }
+
+    /// A request waits from now on, behind all others.
+    pub(super) fn push(&mut self, slot: Slot, direction: Direction, is_short_read: bool, load: usize) {
+        // The first and the last word in use must not be the same.
+        if self.next - self.oldest > (self.slots.len() - 64) as u64 {
+            self.close_gaps();
+        }
+        self.kinds[slot.index()] = Kind { direction, is_short_read };
+        self.loads[slot.index()] = load as u8;
+        self.put(slot);
+    }
+
+    fn put(&mut self, slot: Slot) {
+        let place = self.next;
+        self.next += 1;
+        self.places[slot.index()] = place;
+        let at = self.ring(place);
+        self.slots[at] = slot;
+        self.flip(slot);
+        self.counts[usize::from(self.loads[slot.index()])] += 1;
+    }
+
+    /// The request in `slot` no longer waits.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        self.flip(slot);
+        self.counts[usize::from(self.loads[slot.index()])] -= 1;
+        while self.oldest < self.next && !contains(&self.all, self.ring(self.oldest)) {
+            self.oldest += 1;
+        }
+    }
+
+    /// The request in `slot` grew.
+    pub(super) fn set_short_read(&mut self, slot: Slot, is_short_read: bool) {
+        if self.kinds[slot.index()].is_short_read != is_short_read {
+            self.kinds[slot.index()].is_short_read = is_short_read;
+            let at = self.ring(self.places[slot.index()]);
+            flip(&mut self.short_reads, at);
+        }
+    }
+
+    pub(super) fn load(&self, slot: Slot) -> usize {
+        self.loads[slot.index()].into()
+    }
+
+    pub(super) fn set_load(&mut self, slot: Slot, load: usize) {
+        let (before, at) = (self.load(slot), self.ring(self.places[slot.index()]));
+        flip(&mut self.by_load[before], at);
+        flip(&mut self.by_load[load], at);
+        self.counts[before] -= 1;
+        self.counts[load] += 1;
+        self.loads[slot.index()] = load as u8;
+    }
+
+    /// The first request that `takes` says yes to: by load, if wanted; of equal loads, the preferred ones first; of those the oldest. Only
+    /// the oldest `most` are looked at.
+    pub(super) fn first(
+        &self,
+        by_load: bool,
+        preferred: Preferred,
+        most: u32,
+        mut takes: impl FnMut(Slot) -> bool,
+    ) -> Option<Slot> {
+        let end = self.end_of(most);
+        let preferred = match preferred {
+            Preferred::Nobody => None,
+            Preferred::All(direction) => Some(&self.by_direction[direction.index()]),
+            Preferred::ShortReads => Some(&self.short_reads),
+        };
+        if !by_load {
+            return self.first_in(&self.all, preferred, end, takes);
+        }
+        (0..=LOADS)
+            .filter(|&load| self.counts[load] > 0)
+            .find_map(|load| self.first_in(&self.by_load[load], preferred, end, &mut takes))
+    }
+
+    fn first_in(
+        &self,
+        among: &Places,
+        preferred: Option<&Places>,
+        end: u64,
+        mut takes: impl FnMut(Slot) -> bool,
+    ) -> Option<Slot> {
+        let Some(preferred) = preferred else { return self.search(end, |word| among[word], takes) };
+        self.search(end, |word| among[word] & preferred[word], &mut takes)
+            .or_else(|| self.search(end, |word| among[word] & !preferred[word], &mut takes))
+    }
+
+    /// The first of a set that `takes` says yes to, in the order of arrival. `set` gives its words.
+    #[inline]
+    fn search(
+        &self,
+        end: u64,
+        set: impl Fn(usize) -> u64,
+        mut takes: impl FnMut(Slot) -> bool,
+    ) -> Option<Slot> {
+        for word in self.oldest / 64..end.div_ceil(64) {
+            let index = word as usize & (self.all.len() - 1);
+            let mut left = set(index);
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                if word * 64 + u64::from(bit) >= end {
+                    return None;
+                }
+                let slot = self.slots[index * 64 + bit as usize];
+                if takes(slot) {
+                    return Some(slot);
+                }
+            }
+        }
+        None
+    }
+
+    /// The place behind the oldest `most` requests.
+    fn end_of(&self, most: u32) -> u64 {
+        let waiting: u32 = self.counts.iter().sum();
+        if waiting <= most {
+            return self.next;
+        }
+        let mut left = most;
+        let first_behind = |_| {
+            let is_behind = left == 0;
+            left = left.saturating_sub(1);
+            is_behind
+        };
+        let found = self.search(self.next, |word| self.all[word], first_behind);
+        found.map_or(self.next, |slot| self.places[slot.index()])
+    }
+
+    /// Gives all requests new places, one behind the other.
+    #[cold]
+    fn close_gaps(&mut self) {
+        let mut waiting = Vec::with_capacity(self.counts.iter().sum::<u32>() as usize);
+        self.search(
+            self.next,
+            |word| self.all[word],
+            |slot| {
+                waiting.push(slot);
+                false
+            },
+        );
+        waiting.iter().for_each(|&slot| self.flip(slot));
+        self.counts = [0; LOADS + 1];
+        self.oldest = self.next;
+        waiting.into_iter().for_each(|slot| self.put(slot));
+    }
+
+    /// Puts the request in `slot` in its sets, or takes it out of them.
+    fn flip(&mut self, slot: Slot) {
+        let at = self.ring(self.places[slot.index()]);
+        let Kind { direction, is_short_read } = self.kinds[slot.index()];
+        flip(&mut self.all, at);
+        flip(&mut self.by_direction[direction.index()], at);
+        flip(&mut self.by_load[usize::from(self.loads[slot.index()])], at);
+        if is_short_read {
+            flip(&mut self.short_reads, at);
+        }
+    }
+
+    #[inline]
+    fn ring(&self, place: u64) -> usize {
+        place as usize & (self.slots.len() - 1)
+    }
+}
+
+#[inline]
+fn flip(places: &mut Places, at: usize) {
+    places[at / 64] ^= 1 << (at % 64);
+}
+
+#[inline]
+fn contains(places: &Places, at: usize) -> bool {
+    places[at / 64] >> (at % 64) & 1 == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use planewise_model::rng::generator;
+    use rand::RngExt;
+
+    /// One waiting request of the model that the bitmaps are compared with.
+    #[derive(Clone, Copy)]
+    struct Model {
+        slot: Slot,
+        direction: Direction,
+        is_short_read: bool,
+        load: usize,
+    }
+
+    #[test]
+    fn the_first_of_every_order_is_the_one_that_a_search_of_all_finds() {
+        for seed in 0..60 {
+            let mut random = generator(seed, "ranks");
+            let slots = random.random_range(1..200u32);
+            let mut ranks = Ranks::new(slots);
+            // In the order of arrival.
+            let mut waiting: Vec<Model> = Vec::new();
+            let mut free: Vec<Slot> = (0..slots).map(Slot).collect();
+            for step in 0..3_000 {
+                match random.random_range(0..6) {
+                    0 | 1 if !free.is_empty() => {
+                        let slot = free.swap_remove(random.random_range(0..free.len()));
+                        let direction = Direction::ALL[random.random_range(0..2usize)];
+                        let is_short_read = direction == Direction::Read && random.random_bool(0.5);
+                        let load = random.random_range(0..=LOADS);
+                        ranks.push(slot, direction, is_short_read, load);
+                        waiting.push(Model { slot, direction, is_short_read, load });
+                    }
+                    // Mostly younger ones leave: the oldest stay, and the ring fills.
+                    2 | 3 if !waiting.is_empty() => {
+                        let low = if random.random_bool(0.95) { waiting.len() / 2 } else { 0 };
+                        let gone = waiting.remove(random.random_range(low..waiting.len()));
+                        ranks.remove(gone.slot);
+                        free.push(gone.slot);
+                    }
+                    4 if !waiting.is_empty() => {
+                        let at = random.random_range(0..waiting.len());
+                        waiting[at].load = random.random_range(0..=LOADS);
+                        ranks.set_load(waiting[at].slot, waiting[at].load);
+                    }
+                    5 if !waiting.is_empty() => {
+                        let at = random.random_range(0..waiting.len());
+                        waiting[at].is_short_read = false;
+                        ranks.set_short_read(waiting[at].slot, false);
+                    }
+                    _ => {}
+                }
+                let by_load = random.random_bool(0.5);
+                let most = random.random_range(1..=slots + 5);
+                let preferred = [
+                    Preferred::Nobody,
+                    Preferred::ShortReads,
+                    Preferred::All(Direction::Read),
+                    Preferred::All(Direction::Write),
+                ][random.random_range(0..4usize)];
+                let refused = random.random_range(0..7u32);
+                let takes = |slot: Slot| slot.0 % 7 != refused;
+                let rank = |model: &Model| {
+                    let goes_first = match preferred {
+                        Preferred::Nobody => true,
+                        Preferred::ShortReads => model.is_short_read,
+                        Preferred::All(direction) => model.direction == direction,
+                    };
+                    (if by_load { model.load } else { 0 }, !goes_first)
+                };
+                let looked_at = waiting.iter().take(most as usize).filter(|model| takes(model.slot));
+                let expected = looked_at.min_by_key(|model| rank(model)).map(|model| model.slot);
+                let found = ranks.first(by_load, preferred, most, takes);
+                assert_eq!(found, expected, "seed {seed}, step {step}");
+            }
+        }
+    }
+}
