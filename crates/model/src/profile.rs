@@ -203,7 +203,7 @@ fn is_one_page(pages: &u32) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Collection {
-    /// Scheme: `traditional`, `preemptive`, `dpr`, `idle_chip`, `yielding`, or the bound `gc_free`.
+    /// Scheme: `traditional`, `preemptive`, `paced`, `dpr`, `idle_chip`, `yielding`, or the bound `gc_free`.
     pub scheme: String,
     /// Victim selection: `greedy`, `cost-benefit`, `d-choices:D` or `fifo`.
     pub victims: String,

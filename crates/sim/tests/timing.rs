@@ -206,6 +206,42 @@ fn a_read_first_flash_scheduler_lets_reads_pass_writes_inside_the_device() {
     assert_eq!(read_done("read-first", &mut config), Ns(READ + TRANSFER));
 }
 
+/// Dynamic allocation binds a write when a plane can take it: the first that is through, not the next in the round.
+#[test]
+fn a_write_that_finds_every_plane_busy_goes_to_the_first_that_is_free() {
+    let mut profile = device(2, 1, 1, 1);
+    profile.translation.allocation = "dynamic".into();
+    let mut config = RunConfig::new(profile);
+    config.condition = Condition::Filled;
+    // Filling puts even pages on chip 0: forty reads of it take 2.84 ms. One write has chip 1, the next finds nothing free.
+    let mut requests: Vec<Request> =
+        (0..40).map(|n| Request::new(Ns::ZERO, Lsn(n * 16), 8, Direction::Read)).collect();
+    let write = |at: u64, page: u64| Request::new(Ns(at), Lsn(page * 8), 8, Direction::Write);
+    requests.extend([write(0, 1), write(10_000, 3), write(20_000, 5)]);
+    let completions = run(&config, &requests).unwrap();
+    let done = |number: u64| completions.iter().find(|c| c.sequence == number).unwrap().completed;
+    let program = 40_960 + 600_000;
+    assert_eq!(
+        [done(40), done(41), done(42)],
+        [1, 2, 3].map(|n| Ns(n * program)),
+        "one after the other on chip 1"
+    );
+}
+
+/// Writes that wait for a plane still share multi-plane operations.
+#[test]
+fn writes_bound_late_are_programmed_two_planes_at_a_time() {
+    let mut profile = device(1, 1, 1, 2);
+    profile.translation.allocation = "dynamic".into();
+    let mut config = RunConfig::new(profile);
+    config.condition = Condition::Fresh;
+    (config.level, config.advanced) = (UnitLevel::Plane, AdvancedUse::On);
+    let requests: Vec<Request> =
+        (0..20).map(|n| Request::new(Ns::ZERO, Lsn(n * 8), 8, Direction::Write)).collect();
+    let last = run(&config, &requests).unwrap().iter().map(|c| c.completed).max().unwrap();
+    assert!(last <= Ns(11 * (2 * 40_960 + 600_000)), "{last} for twenty pages");
+}
+
 /// Reads of two packages on one channel, all there at the beginning: `count` of each, with the command cycles named.
 fn two_packages(arbitration: Arbitration, count: u64, command_ns: u64) -> u64 {
     let mut config = RunConfig::new(device(1, 2, 1, 1));
@@ -261,40 +297,4 @@ fn writes_and_single_packages_are_the_same_whoever_goes_first() {
         let chips = if direction == Direction::Read { 1 } else { 4 };
         assert_eq!(of(Arbitration::Fifo, chips), of(Arbitration::CommandsFirst, chips), "{direction:?}");
     }
-}
-
-/// Dynamic allocation binds a write when a plane can take it: the first that is through, not the next in the round.
-#[test]
-fn a_write_that_finds_every_plane_busy_goes_to_the_first_that_is_free() {
-    let mut profile = device(2, 1, 1, 1);
-    profile.translation.allocation = "dynamic".into();
-    let mut config = RunConfig::new(profile);
-    config.condition = Condition::Filled;
-    // Filling puts even pages on chip 0: forty reads of it take 2.84 ms. One write has chip 1, the next finds nothing free.
-    let mut requests: Vec<Request> =
-        (0..40).map(|n| Request::new(Ns::ZERO, Lsn(n * 16), 8, Direction::Read)).collect();
-    let write = |at: u64, page: u64| Request::new(Ns(at), Lsn(page * 8), 8, Direction::Write);
-    requests.extend([write(0, 1), write(10_000, 3), write(20_000, 5)]);
-    let completions = run(&config, &requests).unwrap();
-    let done = |number: u64| completions.iter().find(|c| c.sequence == number).unwrap().completed;
-    let program = 40_960 + 600_000;
-    assert_eq!(
-        [done(40), done(41), done(42)],
-        [1, 2, 3].map(|n| Ns(n * program)),
-        "one after the other on chip 1"
-    );
-}
-
-/// Writes that wait for a plane still share multi-plane operations.
-#[test]
-fn writes_bound_late_are_programmed_two_planes_at_a_time() {
-    let mut profile = device(1, 1, 1, 2);
-    profile.translation.allocation = "dynamic".into();
-    let mut config = RunConfig::new(profile);
-    config.condition = Condition::Fresh;
-    (config.level, config.advanced) = (UnitLevel::Plane, AdvancedUse::On);
-    let requests: Vec<Request> =
-        (0..20).map(|n| Request::new(Ns::ZERO, Lsn(n * 8), 8, Direction::Write)).collect();
-    let last = run(&config, &requests).unwrap().iter().map(|c| c.completed).max().unwrap();
-    assert!(last <= Ns(11 * (2 * 40_960 + 600_000)), "{last} for twenty pages");
 }

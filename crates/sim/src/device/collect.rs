@@ -7,6 +7,7 @@ use super::execute::{Collection, LikelyReads, Phase};
 use super::{Context, Device};
 use crate::error::SimError;
 use crate::ftl::{NONE, Stream};
+use crate::gc::{PlaneState, Progress};
 use crate::observers::{Cause, Collected, Observer, Origin};
 use planewise_model::{Lpn, Ns, Ppn};
 
@@ -65,6 +66,19 @@ impl Device {
         Ok(self.collector.takes_time())
     }
 
+    /// The plane of a collection under way, with how far that is.
+    pub(super) fn state_of(&self, collection: &Collection) -> PlaneState {
+        let &Collection { plane, valid, free, moved, buffered, .. } = collection;
+        let state = self.plane_state(plane);
+        let progress = Progress {
+            host_pages: free.saturating_sub(state.free_pages + moved),
+            steps: moved + buffered,
+            valid,
+            gains: self.geometry.pages_per_block.saturating_sub(valid),
+        };
+        PlaneState { progress, ..state }
+    }
+
     /// The plane of an executor with the fewest free pages that the scheme wants collected, as `(free pages, plane)`: of those behind `last`,
     /// which had no victim.
     fn neediest_plane(&self, executor: u32, last: Option<(u32, u32)>) -> Option<(u32, u32)> {
@@ -96,6 +110,8 @@ impl Device {
             target: Ppn(NONE),
             began: context.now,
             cause,
+            valid: self.planes.valid_in(plane, victim),
+            free: self.planes.free_pages(plane),
             replicate: LikelyReads::default(),
             stream: None,
             gave_up: false,

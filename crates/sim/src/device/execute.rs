@@ -91,6 +91,9 @@ pub(super) struct Collection {
     pub(super) target: Ppn,
     pub(super) began: Ns,
     pub(super) cause: Cause,
+    /// Valid pages of the victim, and free ones of the plane, when it began.
+    pub(super) valid: u32,
+    pub(super) free: u32,
     /// Pages to be read for replicas before it begins.
     pub(super) replicate: LikelyReads,
     /// Its way into the valid page buffer, once it has one; or there was no slot left, and it has given up.
@@ -372,7 +375,7 @@ impl Device {
         }
         let host_waits = !state.waiting[0].is_empty() || !state.waiting[1].is_empty();
         if let Some(collection) = state.collection {
-            let plane = self.plane_state(collection.plane);
+            let plane = self.state_of(&collection);
             self.load.hold(executor, self.collector.holds_chip(plane));
             if !host_waits || self.collector.turn(plane, self.choose(executor)) == Turn::Collection {
                 return self.collection_step(context, executor);

@@ -610,7 +610,8 @@ impl Device {
     }
 
     fn plane_state(&self, plane: u32) -> PlaneState {
-        PlaneState { free_pages: self.planes.free_pages(plane), pages: self.geometry.pages_per_plane() }
+        let (free_pages, pages) = (self.planes.free_pages(plane), self.geometry.pages_per_plane());
+        PlaneState { free_pages, pages, progress: gc::Progress::default() }
     }
 
     /// Tells that a request comes soon.

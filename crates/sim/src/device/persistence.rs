@@ -80,8 +80,6 @@ impl Device {
         let old = self.mapping.unmap(lpn);
         if old < self.flash_pages() {
             self.planes.invalidate(Ppn(old));
-        } else if old != NONE {
-            self.buffer.replace(old - self.flash_pages());
         }
         if self.keeps_replicas {
             self.replicas.no_longer_wanted(lpn);
@@ -91,8 +89,12 @@ impl Device {
             }
         }
         context.observer.page_discarded(context.now, slot, lpn);
-        if old >= self.flash_pages() && old != NONE && self.buffer.release(old - self.flash_pages()) {
-            context.observer.page_replaced(context.now, lpn, Ppn(old));
+        if let Some(at) = old.checked_sub(self.flash_pages()).filter(|_| self.buffers && old != NONE) {
+            // Nobody writes it back any more; on its way back it frees its slot at the end.
+            self.buffer.replace(at);
+            if self.buffer.release(at) {
+                context.observer.page_replaced(context.now, lpn, Ppn(old));
+            }
         }
     }
 

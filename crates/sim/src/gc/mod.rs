@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `traditional` | holds the chip until the victim is erased |
 //! | `preemptive` | lets the host in between two steps, down to a hard floor of free space (Lee et al. 2013) |
+//! | `paced` | lets the host in between two steps, and moves pages in proportion to what it writes |
 //! | `dpr` | traditional, but pages likely to be read have a replica on another chip (He et al. 2015) |
 //! | `idle_chip` | valid pages leave to a buffer and return to idle chips (the GC paper) |
 //! | `yielding` | collects ahead in idle time, through the buffer, and suspends for reads: goes past the paper |
@@ -16,6 +17,7 @@ pub(crate) mod buffer;
 mod dpr;
 mod gc_free;
 mod idle_chip;
+mod paced;
 mod preemptive;
 pub(crate) mod replicas;
 mod traditional;
@@ -34,6 +36,21 @@ pub struct PlaneState {
     pub free_pages: u32,
     /// Pages of the plane.
     pub pages: u32,
+    /// How far the collection under way there is; zeros when there is none.
+    pub progress: Progress,
+}
+
+/// How far a collection is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Progress {
+    /// Pages that the host has written to the plane since it began.
+    pub host_pages: u32,
+    /// Pages moved so far.
+    pub steps: u32,
+    /// Valid pages that the victim had when it began.
+    pub valid: u32,
+    /// Pages that the erase gives back beyond those that the moves use up.
+    pub gains: u32,
 }
 
 impl PlaneState {
@@ -128,6 +145,7 @@ pub struct Scheme {
 pub static SCHEMES: &[Scheme] = &[
     traditional::SCHEME,
     preemptive::SCHEME,
+    paced::SCHEME,
     dpr::SCHEME,
     idle_chip::SCHEME,
     yielding::SCHEME,

@@ -494,11 +494,12 @@ impl Observer for Invariants {
 
     fn page_replaced(&mut self, now: Ns, lpn: Lpn, at: Ppn) {
         let held = self.contents.remove(&at.0).map(|held| held.0);
-        let elsewhere =
-            self.discarded.contains(&lpn.0) || self.current.get(&lpn.0).is_some_and(|&current| current != at);
-        self.check("the buffer forgets what is in flash", held == Some(lpn) && elsewhere, || {
-            format!("page {} in slot {} at {now}, which holds {held:?}", lpn.0, at.0)
-        });
+        let elsewhere = self.current.get(&lpn.0) != Some(&at);
+        self.check(
+            "the buffer forgets what is in flash, or discarded",
+            held == Some(lpn) && elsewhere,
+            || format!("page {} in slot {} at {now}, which holds {held:?}", lpn.0, at.0),
+        );
     }
 
     fn write_back_end(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn, current: bool) {

@@ -158,7 +158,7 @@ pub trait Observer {
     fn page_buffered(&mut self, _now: Ns, _lpn: Lpn, _from: Ppn, _to: Ppn) {}
     /// The valid page buffer took a page of a host write in place of the one it held.
     fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {}
-    /// The valid page buffer forgot a page: the host has written it to flash, past the buffer.
+    /// The valid page buffer forgot a page: the host has written it to flash, past the buffer, or discarded it.
     fn page_replaced(&mut self, _now: Ns, _lpn: Lpn, _at: Ppn) {}
     /// The write buffer took a page of a host write, into the slot with this page number: that is where the host finds it now.
     fn page_cached(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {}
