@@ -40,26 +40,30 @@ impl Device {
                 let sectors = u64::from(self.sectors_per_page);
                 let first = request.start.0.div_ceil(sectors);
                 let end = (request.end().0 / sectors).max(first);
-                self.take_discard_in(context, slot, first as u32..end as u32);
+                self.forget_or_wait(context, slot, (first as u32..end as u32).map(Lpn));
             }
         }
     }
 
-    fn take_discard_in<O: Observer>(
+    /// Forgets those pages of a discard of which nothing is on its way to flash; the others wait until it is there, and are looked at again: a
+    /// newer version of one may have been sent behind the older meanwhile.
+    fn forget_or_wait<O: Observer>(
         &mut self,
         context: &mut Context<'_, O>,
         slot: Slot,
-        pages: std::ops::Range<u32>,
+        pages: impl Iterator<Item = Lpn>,
     ) {
         let mut leaving = Vec::new();
-        for lpn in pages.map(Lpn) {
+        for lpn in pages {
             match self.write_buffer.as_mut().and_then(|buffer| buffer.discard(lpn)) {
                 Some(at) => leaving.push((lpn, at)),
                 None => self.discard(context, slot, lpn),
             }
         }
         if leaving.is_empty() {
-            self.discarded(slot);
+            // A unit may want no collection any more, or have a victim that costs nothing; requests may wait for that.
+            self.load.note_freed();
+            self.request_done(slot);
             return;
         }
         let count = leaving.len() as u32;
@@ -98,34 +102,15 @@ impl Device {
         }
     }
 
-    /// All pages of a discard are forgotten.
-    fn discarded(&mut self, slot: Slot) {
-        // A unit may want no collection any more, or have a victim that costs nothing; requests may wait for that.
-        self.load.note_freed();
-        self.request_done(slot);
-    }
-
-    /// Nothing of the last pages of a discard is on its way any more.
-    fn end_discard<O: Observer>(&mut self, context: &mut Context<'_, O>, slot: Slot) {
-        let at = self.discarding.iter().position(|&(waiting, _)| waiting == slot).expect("it waited");
-        let (_, pages) = self.discarding.swap_remove(at);
-        for lpn in pages {
-            // Where the host keeps no order, a later write may be on its way meanwhile.
-            let leaving = self.write_buffer.as_mut().and_then(|buffer| buffer.discard(lpn));
-            if leaving.is_none() {
-                self.discard(context, slot, lpn);
-            }
-        }
-        self.discarded(slot);
-    }
-
     /// Requests that waited for pages to be in flash go on.
     pub(super) fn go_on_with_kept<O: Observer>(&mut self, context: &mut Context<'_, O>) {
         while let Some(slot) = self.write_buffer.as_mut().and_then(|buffer| buffer.take_kept()) {
             let (request, pages) = *self.front.command(slot);
             let state = &mut self.progress[slot.index()];
             if request.operation == Operation::Discard {
-                self.end_discard(context, slot);
+                let at = self.discarding.iter().position(|&(waiting, _)| waiting == slot);
+                let (_, pages) = self.discarding.swap_remove(at.expect("it waited"));
+                self.forget_or_wait(context, slot, pages.into_iter());
             } else if request.is_transfer()
                 && !std::mem::replace(&mut state.is_flushed, true)
                 && request.durability.flushes_first()
