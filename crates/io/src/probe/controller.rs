@@ -56,7 +56,7 @@ pub(super) fn turn(
         write / 1e3
     );
     let [low, high] = [0.1, 0.9].map(|share| quantile(&mut each, share));
-    if high - low > 0.5 * high.abs() && high > 0.1 * write {
+    if share <= 0.9 && high - low > 0.5 * high.abs() && high > 0.1 * write {
         return Ok(Finding::undetermined(statistic, "some writes wait, and others do not"));
     }
     // Without waiting for the read, the write would be the first to end.
