@@ -12,6 +12,23 @@ use planewise_model::Ns;
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
+/// How commands follow one another.
+pub(super) struct Command {
+    /// Least time between two, whatever their units, ns.
+    pub(super) distance: Finding<f64>,
+    /// By how much the second of two on an idle device completes later, ns.
+    pub(super) behind: f64,
+    /// What limits them when the distance is undetermined: it, or a queue that takes few at a time, ns.
+    pub(super) about: Option<f64>,
+}
+
+impl Command {
+    /// Nothing is known.
+    pub(super) fn unknown(statistic: String, reason: &str) -> Command {
+        Command { distance: Finding::undetermined(statistic, reason), behind: 0.0, about: None }
+    }
+}
+
 /// How a device turns from one direction to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -119,7 +136,7 @@ pub(super) fn command(
     domains: &Domains,
     queue: &Queue,
     [alone, held, on_bus]: [f64; 3],
-) -> Result<(Finding<f64>, f64), ProbeError> {
+) -> Result<Command, ProbeError> {
     let block = instrument.block_sectors();
     let apart = |one: u64, other: u64| match (domains.domain, domains.unit) {
         (Some((stride, degree)), _) if degree > 1 => one / stride % degree != other / stride % degree,
@@ -166,21 +183,27 @@ pub(super) fn command(
         let share = interval / alone;
         if queue.commands.value.is_none() && !(0.55..0.93).contains(&share) {
             let reason = "reads all over the device complete no faster: for the controller, or because so few commands are taken at a time";
-            return Ok((Finding::undetermined(statistic, reason), 0.0));
+            let behind = if is_clear { value.min(interval) } else { 0.0 };
+            return Ok(Command {
+                distance: Finding::undetermined(statistic, reason),
+                behind,
+                about: Some(interval),
+            });
         }
         let reason = "reads all over the device complete no faster, and their units could";
         let behind = if is_clear { value.min(interval) } else { 0.0 };
-        return Ok((Finding::of(interval, 0.92, statistic, reason), behind));
+        return Ok(Command { distance: Finding::of(interval, 0.92, statistic, reason), behind, about: None });
     }
     let reason = "commands that share nothing else follow one another at this distance";
     Ok(if is_clear && moments.mean() < 3.0 * value {
-        (Finding::of(value, 0.92, statistic, reason), value)
+        Command { distance: Finding::of(value, 0.92, statistic, reason), behind: value, about: None }
     } else if value + 3.0 * moments.error() < 0.01 * alone && late < 0.01 * alone && behind.len() > READS / 8
     {
-        (Finding::of(0.0, 0.9, statistic, "no distance between commands can be seen"), 0.0)
+        let reason = "no distance between commands can be seen";
+        Command { distance: Finding::of(0.0, 0.9, statistic, reason), behind: 0.0, about: None }
     } else {
         let reason = "noise, or what only some commands wait for, hides it";
-        (Finding::undetermined(statistic, reason), 0.0)
+        Command::unknown(statistic, reason)
     })
 }
 

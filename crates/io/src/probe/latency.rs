@@ -40,6 +40,8 @@ pub struct Latencies {
     pub whole_chunks: Finding<bool>,
     /// Least time between two commands, whatever their units.
     pub command: Finding<f64>,
+    /// What limits commands, ns, when that distance is undetermined: it, or a queue that takes few at a time.
+    pub command_about: Option<f64>,
     /// Whether the device takes commands while others wait for their units; without, the first that must wait holds back all.
     pub queues_inside: Finding<bool>,
     /// What it costs to turn from reads to writes; nothing without a write buffer, where programs hide it.
@@ -183,15 +185,15 @@ pub fn find(
     } else {
         queues_inside
     };
-    let (command, behind) = if known.is_several() {
+    let controller::Command { distance: command, behind, about: command_about } = if known.is_several() {
         let reason = "there may be several drives, each with a controller of its own";
-        (Finding::undetermined(String::new(), reason), 0.0)
+        controller::Command::unknown(String::new(), reason)
     } else if domains.unit.is_none() {
         let reason = "units are not known, so that what two commands share is not, either";
-        (Finding::undetermined(String::new(), reason), 0.0)
+        controller::Command::unknown(String::new(), reason)
     } else if queues_inside.value == Some(false) {
         let reason = "commands wait for those before them, which hides what the controller needs";
-        (Finding::undetermined(String::new(), reason), 0.0)
+        controller::Command::unknown(String::new(), reason)
     } else {
         controller::command(
             instrument,
@@ -367,6 +369,7 @@ pub fn find(
         sustained_write,
         cache_read,
         behind,
+        command_about,
         overhead,
         link,
     };

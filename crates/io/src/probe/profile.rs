@@ -250,7 +250,8 @@ fn queue(findings: &Findings, source: &mut Source) -> u32 {
         Some(Commands::AtLeast(number)) => {
             source.found(number, format!("{number} commands at a time, or more"))
         }
-        None => source.assumed(findings.subject.depth, "as many commands at a time as were tried"),
+        // What SATA has; more could wait inside only where they were tried.
+        None => source.assumed(findings.subject.depth.min(32), "up to 32 commands at a time"),
     }
 }
 
@@ -277,7 +278,7 @@ fn together(findings: &Findings, units: u64) -> u32 {
 /// Enters what the controller does.
 fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
     let Some(latencies) = &findings.latencies else { return };
-    let interval = latencies.command.value.unwrap_or(0.0);
+    let interval = latencies.command.value.or(latencies.command_about).unwrap_or(0.0);
     if interval > 0.0 {
         // Two reads on an idle device are as far apart as the last step of each takes; under load, so are all steps together.
         let operation = latencies.behind.min(interval);
@@ -288,7 +289,11 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
             let share = operation / run;
             ((write - command - share).max(0.0) * run / (run - 1.0)).min(operation)
         });
-        source.note_found(format!("a command every {:.1} us at best", interval / 1e3));
+        let distance = format!("a command every {:.1} us at best", interval / 1e3);
+        match latencies.command.value {
+            Some(_) => source.note_found(distance),
+            None => source.note_assumed(&distance),
+        }
         profile.processor = Some(Processor {
             command_ns: command.round() as u64,
             operation_ns: operation.round() as u64,

@@ -229,6 +229,7 @@ fn buffers(profile: &mut Profile, rng: &mut Generator) {
         run_pages: of(rng, &[4, 16]),
         in_flight_pages: of(rng, &[16, 64]),
         entry_order: is_write_order || one_in(rng, 3),
+        power_loss_protection: true,
     });
     profile.read_ahead = one_in(rng, 2).then(|| ReadAhead {
         streams: rng.random_range(1..9),
