@@ -41,8 +41,7 @@ mod tests {
         assert_eq!(sentence(&results.runs[0]), None);
         let latency_ns =
             Distribution { mean: 1_234_000.0, p99: 3_000_000, max: 4_000_000, ..Default::default() };
-        results.runs[0].metrics.flushes =
-            Some(CommandMetrics { count: 6_919, bytes: 0, latency_ns: latency_ns.clone() });
+        results.runs[0].metrics.flushes = Some(CommandMetrics { count: 6_919, bytes: 0, latency_ns });
         results.runs[0].metrics.discards = Some(CommandMetrics { count: 2, bytes: 1 << 20, latency_ns });
         let text = comparison(&results, Style::default());
         for said in

@@ -307,7 +307,7 @@ impl Observer for Stay {
             return;
         }
         let stayed = now - self.since[&lpn.0];
-        if lpn.0 % 8 == 0 { self.home = self.home.max(stayed) } else { self.away.push(stayed) }
+        if lpn.0.is_multiple_of(8) { self.home = self.home.max(stayed) } else { self.away.push(stayed) }
     }
 }
 
