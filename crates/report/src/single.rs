@@ -263,18 +263,12 @@ fn collection(gc: &GcMetrics) -> Vec<(&'static str, String)> {
                 ),
             ));
         }
-        let chips = format::percent(gc.idle_chip_share);
-        let made = match met.new + met.avoided {
-            0 => String::new(),
-            _ => format!("  conflicts avoided {}, made {}", count(met.avoided), count(met.new)),
-        };
-        lines.push((
-            "",
-            format!(
-                "chips idle {chips}, {} at the start{made}",
-                format::percent(gc.idle_chip_share_at_start)
-            ),
-        ));
+        let [chips, at_start] = [gc.idle_chip_share, gc.idle_chip_share_at_start].map(format::percent);
+        lines.push(("", format!("chips idle {chips}, {at_start} at the start")));
+        if met.new + met.avoided > 0 {
+            let [avoided, new] = [met.avoided, met.new].map(count);
+            lines.push(("", format!("conflicts avoided {avoided}, made {new}")));
+        }
     }
     lines.extend(means_of_schemes(gc));
     if gc.erases > 0 {
