@@ -166,7 +166,10 @@ fn sequential_writes_are_bound_by_programs_of_chips_dies_or_planes() {
         let config = setting(4, allocation, "ncq:64", AdvancedUse::On);
         for depth in [32, 64] {
             let found = makespan(&config, SEQUENTIAL, Direction::Write, depth, requests);
-            assert_eq!(found, expected(128, 2), "{}, depth {depth}", name(&config));
+            let least = expected(128, 2);
+            // Writes that get their planes late are programmed with a partner wherever one is free: one of the last may find none.
+            let most = if allocation == "dynamic" { least + Ns(PROGRAM) } else { least };
+            assert!((least..=most).contains(&found), "{}, depth {depth}: {found}, {least}", name(&config));
         }
     }
 }

@@ -209,12 +209,17 @@ fn a_page_waits_no_longer_than_it_may_and_the_watermark_holds_though_requests_wa
         let longest = |within: Ns| {
             let mut config = config.clone();
             config.profile.collection.write_back_within_ns = within.0;
-            let gc = measure(&config, &requests).metrics.gc;
-            assert!(gc.buffer.written_back > 50, "{queue} {allocation}: {:?}", gc.buffer);
-            Ns(gc.buffer.residency_ns_max)
+            let buffer = measure(&config, &requests).metrics.gc.buffer;
+            (Ns(buffer.residency_ns_max), buffer.written_back)
         };
-        let (unbounded, bounded) = (longest(Ns::from_millis(10_000)), longest(Ns::from_millis(30)));
-        assert!(unbounded > Ns::from_millis(600), "{queue} {allocation}: {unbounded}");
+        // Without a bound pages stay for long, or to the end: of those nothing is measured.
+        let (unbounded, left) = longest(Ns::from_millis(10_000));
+        assert!(
+            unbounded > Ns::from_millis(600) || left < 50,
+            "{queue} {allocation}: {unbounded}, {left} left"
+        );
+        let (bounded, left) = longest(Ns::from_millis(30));
+        assert!(left > 50, "{queue} {allocation}: {left} left");
         // What comes on top: a collection's own time before its pages are in line, and the pages in front; with static allocation also those
         // collections that the page's own chip has to do first.
         let most = Ns::from_millis(if allocation == "dynamic" { 100 } else { 200 });
