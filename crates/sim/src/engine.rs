@@ -12,7 +12,7 @@ use crate::device::{Context, Device, HostState};
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::ftl::Space;
-use crate::host::{DeviceWaits, HostStack, Outside, QueuedRequest};
+use crate::host::{DeviceWaits, HostStack, Outside};
 use crate::host_sched::Counters;
 use crate::observers::{Completion, Observer};
 use planewise_model::{Geometry, Ns, Request};
@@ -342,8 +342,7 @@ impl<O: Observer> Simulator<O> {
     fn dispatch(&mut self) {
         let Simulator { now, events, device, stack, observer, .. } = self;
         loop {
-            let accepts = |queued: &QueuedRequest| device.is_free_for(queued.request.direction, queued.pages);
-            let Some(slot) = stack.next_issue(*now, &accepts, observer) else { return };
+            let Some(slot) = stack.next_issue(*now, &*device, observer) else { return };
             let queued = stack.queue().get(slot);
             let mut context = Context { now: *now, events, observer };
             device.submit(&mut context, slot, &queued.request, queued.pages);

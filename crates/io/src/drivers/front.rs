@@ -7,7 +7,7 @@ use super::{DriverError, HostOptions};
 use crate::target::{Completed, Operation, Target, TargetError, TargetKind};
 use planewise_model::{Direction, Lsn, Ns, Request, SECTOR_BYTES};
 use planewise_sim::SimError;
-use planewise_sim::host::{DeviceWaits, HostStack, Slot};
+use planewise_sim::host::{DeviceWaits, HostStack, QueuedRequest, Slot};
 use planewise_sim::observers::{Completion, Observer};
 use std::collections::VecDeque;
 
@@ -182,7 +182,7 @@ impl<'a, O: Observer> Front<'a, O> {
         self.hand_over()?;
         self.ask |= self.stack.take_changed(self.now);
         while self.ask && self.rests.is_empty() && !self.free_tags.is_empty() {
-            let Some(slot) = self.stack.next_issue(self.now, &|_| true, &mut self.observer) else {
+            let Some(slot) = self.stack.next_issue(self.now, &|_: &QueuedRequest| true, &mut self.observer) else {
                 self.ask = false;
                 break;
             };

@@ -59,7 +59,14 @@ impl Device {
     }
 
     /// Chips that ended an operation take pages that have been in line for too long, before the host has its turn.
+    #[inline]
     pub(crate) fn write_back_overdue<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        if self.buffer.first().is_some() {
+            self.write_back_where_kicked(context);
+        }
+    }
+
+    fn write_back_where_kicked<O: Observer>(&mut self, context: &mut Context<'_, O>) {
         for index in 0..self.kicks.len() {
             let Some(first) = self.buffer.first() else { return };
             if !self.write_backs.is_overdue(context.now, self.buffer.since(first))

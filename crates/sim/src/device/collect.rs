@@ -24,10 +24,13 @@ impl Device {
         for index in 0..self.kicks.len() {
             let executor = self.kicks[index];
             let state = &self.executors[executor as usize];
+            if !state.wants_collection {
+                continue;
+            }
             let idle = state.phase == Phase::Idle
                 && state.suspended.is_none()
                 && !(self.pipelines && self.register_is_in_use(executor));
-            if state.wants_collection && idle && state.collection.is_none() {
+            if idle && state.collection.is_none() {
                 self.begin_wanted_collection(context, executor)?;
             }
         }

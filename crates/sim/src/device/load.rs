@@ -72,9 +72,15 @@ impl Load {
         self.by_unit[self.unit_of_plane[plane as usize] as usize] > 0
     }
 
+    /// The interface unit of a stripe position.
     #[inline]
-    pub(super) fn position_is_busy(&self, position: usize) -> bool {
-        self.by_unit[self.unit_of_position[position] as usize] > 0
+    pub(super) fn unit_of(&self, position: usize) -> u32 {
+        self.unit_of_position[position]
+    }
+
+    #[inline]
+    pub(super) fn unit_is_busy(&self, unit: u32) -> bool {
+        self.by_unit[unit as usize] > 0
     }
 
     /// Unfinished transactions of a plane; kept only where allocation is not static.

@@ -27,6 +27,7 @@ mod buffered;
 mod collect;
 mod execute;
 mod front;
+mod interface;
 mod load;
 mod meetings;
 mod persistence;
@@ -297,49 +298,6 @@ impl Device {
         self.transactions.live()
     }
 
-    /// Whether all units that a request touches are free: when a blocking interface takes it.
-    pub(crate) fn is_free_for(&self, direction: Direction, pages: PageRange) -> bool {
-        if self.striped && !self.relocates {
-            return self.stripe_is_free(pages);
-        }
-        let first = Lpn(pages.first as u32);
-        let mut every = (first.0..first.0 + pages.count).map(Lpn);
-        if direction == Direction::Write || self.redirects_reads {
-            if self.relocates {
-                return self.is_free_for_write(every);
-            }
-            let mut free = true;
-            let known = self.allocation.would_touch(first, pages.count, &self.stripe, &mut |plane| {
-                free &= !self.load.plane_is_busy(plane);
-            });
-            return if known { free } else { self.some_plane_is_free() };
-        }
-        every.all(|lpn| {
-            self.has_copy(lpn) || self.place(lpn).is_none_or(|(_, plane)| !self.load.plane_is_busy(plane))
-        })
-    }
-
-    /// Pages that the buffer absorbs need no unit.
-    fn is_free_for_write(&self, pages: impl Iterator<Item = Lpn>) -> bool {
-        for lpn in pages.filter(|&lpn| !self.absorbs(lpn)) {
-            let mut free = true;
-            let known = self.allocation.would_touch(lpn, 1, &self.stripe, &mut |plane| {
-                free &= !self.load.plane_is_busy(plane);
-            });
-            if !known {
-                return self.some_plane_is_free();
-            }
-            if !free {
-                return false;
-            }
-        }
-        true
-    }
-
-    fn some_plane_is_free(&self) -> bool {
-        self.load.idle().iter().chain(self.load.yielding()).any(|&word| word != 0)
-    }
-
     /// Where a read of a page goes in flash, page and plane: its own, or a replica's while its chip is collected. None when it
     /// needs no flash.
     #[inline]
@@ -365,21 +323,6 @@ impl Device {
     #[inline]
     fn flash_pages(&self) -> u32 {
         self.geometry.pages()
-    }
-
-    fn stripe_is_free(&self, pages: PageRange) -> bool {
-        let (first, touched) = self.chunks.touched(pages.first, pages.count);
-        let mut position = first as usize;
-        for _ in 0..touched {
-            if self.load.position_is_busy(position) {
-                return false;
-            }
-            position += 1;
-            if position == self.stripe.len() {
-                position = 0;
-            }
-        }
-        true
     }
 
     /// Whether a unit became free since the last call: only then can a blocking interface take what it refused before.

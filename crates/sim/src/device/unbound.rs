@@ -35,7 +35,16 @@ impl Device {
     }
 
     /// Binds writes that wait for a plane, first come, first served, as long as there is one.
+    #[inline(always)]
     pub(crate) fn bind_waiting_writes<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        // Asked after every event, and where planes are chosen early none ever waits.
+        if self.unbound.head != NIL {
+            self.bind_all_that_fit(context);
+        }
+    }
+
+    #[inline(never)]
+    fn bind_all_that_fit<O: Observer>(&mut self, context: &mut Context<'_, O>) {
         while self.unbound.head != NIL {
             let Some(plane) = self.plane_now(self.transactions[self.unbound.head].lpn) else { return };
             self.bind_next(context, plane);

@@ -276,12 +276,14 @@ impl Entrance {
     }
 
     /// Submits what has room of those that wait outside.
-    #[inline]
+    #[inline(always)]
     fn submit_outside<O: Observer>(&mut self, simulator: &mut Simulator<O>) -> Result<(), SimError> {
         // Asked after every event, and hardly ever does one wait here.
-        if self.outside.count() == 0 {
-            return Ok(());
-        }
+        if self.outside.count() == 0 { Ok(()) } else { self.submit_all_outside(simulator) }
+    }
+
+    #[cold]
+    fn submit_all_outside<O: Observer>(&mut self, simulator: &mut Simulator<O>) -> Result<(), SimError> {
         while let Some(request) = self.outside.next(|request| simulator.has_room(request)) {
             self.submit(simulator, &request)?;
         }

@@ -157,6 +157,7 @@ impl Planes {
     }
 
     /// Declares `pages` pages of the plane's open block as programmed, `valid` of them as valid.
+    #[inline]
     fn fill_open(&mut self, plane: u32, pages: u32, valid: u32) {
         let open = &mut self.open[plane as usize][HOST];
         debug_assert_eq!(open.page, 0, "block {} of plane {plane} is untouched", open.block);
@@ -190,6 +191,7 @@ impl Planes {
     }
 
     /// The last page of an open block was programmed.
+    #[inline]
     fn close_block(&mut self, plane: u32, slot: usize) {
         let open = &mut self.open[plane as usize][slot];
         let block = std::mem::replace(&mut open.block, NO_BLOCK);

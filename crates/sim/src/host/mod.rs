@@ -56,24 +56,68 @@ impl std::str::FromStr for CommandQueue {
     }
 }
 
-/// The only thing a scheduler may ask the device: would it take this request now?
-///
-/// A real interface says no by keeping its ready line down (blocking) or by having no free tag (NCQ).
+/// A device's interface as a scheduler sees it: whether it takes a request now. A real one says no by keeping a unit's ready line
+/// down (blocking), or by having no free tag (NCQ).
+pub trait Interface {
+    /// Whether it takes a request now.
+    fn ask(&self, request: &QueuedRequest) -> Answer;
+
+    /// Whether a ready line is down still. Only asked of lines that it named.
+    fn is_down(&self, _line: Line) -> bool {
+        false
+    }
+}
+
+/// A ready line, by a number below the device's planes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Line(pub u32);
+
+/// What an interface says of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// It takes it now.
+    Accepted,
+    /// It does not, and will not while this line is down.
+    Refused(Line),
+    /// It does not; when it will, no single line tells.
+    RefusedForNow,
+}
+
+/// A function that says yes or no.
+impl<F: Fn(&QueuedRequest) -> bool> Interface for F {
+    fn ask(&self, request: &QueuedRequest) -> Answer {
+        if self(request) { Answer::Accepted } else { Answer::RefusedForNow }
+    }
+}
+
+/// What a scheduler sees besides its requests: the queue, and the only thing that it may ask the device.
 pub struct Gate<'a> {
     queue: &'a HostQueue,
-    accepts: &'a dyn Fn(&QueuedRequest) -> bool,
+    interface: &'a dyn Interface,
 }
 
 impl<'a> Gate<'a> {
     /// A gate in front of any device, simulated or real.
-    pub fn new(queue: &'a HostQueue, accepts: &'a dyn Fn(&QueuedRequest) -> bool) -> Gate<'a> {
-        Gate { queue, accepts }
+    pub fn new(queue: &'a HostQueue, interface: &'a dyn Interface) -> Gate<'a> {
+        Gate { queue, interface }
     }
 
     /// Whether the device takes the request in `slot` now.
     #[inline]
     pub fn accepts(&self, slot: Slot) -> bool {
-        (self.accepts)(self.queue.get(slot))
+        self.ask(slot) == Answer::Accepted
+    }
+
+    /// The same, with the ready line that keeps the device from taking it.
+    #[inline]
+    pub fn ask(&self, slot: Slot) -> Answer {
+        self.interface.ask(self.queue.get(slot))
+    }
+
+    /// Whether a line named by [`Gate::ask`] is down still.
+    #[inline]
+    pub fn is_down(&self, line: Line) -> bool {
+        self.interface.is_down(line)
     }
 
     /// The I/O queue.

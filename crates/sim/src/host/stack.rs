@@ -5,7 +5,7 @@
 
 use super::pools::pool_of;
 use super::{
-    CommandQueue, Conflicts, Gate, HostQueue, Merger, Merging, Overlap, Overlaps, Part, QueuedRequest,
+    Answer, CommandQueue, Conflicts, Gate, HostQueue, Interface, Merger, Merging, Overlap, Overlaps, Part, QueuedRequest,
     RequestPools, Side, Slot, WaitingWrites,
 };
 use crate::error::SimError;
@@ -387,13 +387,13 @@ impl HostStack {
         Some((into, other))
     }
 
-    /// The request that goes to the device now, if one does; asked until none does. `accepts` says what a blocking interface
+    /// The request that goes to the device now, if one does; asked until none does. `interface` says what a blocking one
     /// would take now; a command queue takes anything while it has room.
     #[inline]
     pub fn next_issue<O: Observer>(
         &mut self,
         now: Ns,
-        accepts: &dyn Fn(&QueuedRequest) -> bool,
+        interface: &dyn Interface,
         observer: &mut O,
     ) -> Option<Slot> {
         self.wake = Ns::MAX;
@@ -405,15 +405,15 @@ impl HostStack {
             return self.next_apart(now, observer);
         }
         let decision = match self.command_queue {
-            CommandQueue::Blocking => self.scheduler.dispatch(now, &Gate::new(&self.queue, accepts)),
+            CommandQueue::Blocking => self.scheduler.dispatch(now, &Gate::new(&self.queue, interface)),
             CommandQueue::Ncq(depth) if self.queue.outstanding() >= depth => Decision::Wait,
-            CommandQueue::Ncq(_) => self.scheduler.dispatch(now, &Gate::new(&self.queue, &|_| true)),
+            CommandQueue::Ncq(_) => self.scheduler.dispatch(now, &Gate::new(&self.queue, &|_: &QueuedRequest| true)),
         };
         match decision {
             Decision::Issue(slot) => {
                 // A scheduler that passes the gate by would be measured on a device that does not exist.
                 debug_assert!(
-                    self.command_queue != CommandQueue::Blocking || accepts(self.queue.get(slot)),
+                    self.command_queue != CommandQueue::Blocking || interface.ask(self.queue.get(slot)) == Answer::Accepted,
                     "the device accepts what a scheduler issues"
                 );
                 self.issue(now, slot);

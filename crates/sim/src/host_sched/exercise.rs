@@ -73,7 +73,7 @@ impl Exercise {
         self.insert();
         let patience = self.now + Ns::from_millis(1_000);
         loop {
-            match self.scheduler.dispatch(self.now, &Gate::new(&self.queue, &|_| true)) {
+            match self.scheduler.dispatch(self.now, &Gate::new(&self.queue, &|_: &QueuedRequest| true)) {
                 Decision::Issue(slot) => {
                     self.queue.issue(slot, self.now, false);
                     let queued = self.queue.leave(slot);

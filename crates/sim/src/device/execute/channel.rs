@@ -93,12 +93,20 @@ impl Device {
     /// Hands the free channels over that somebody waits for, once all who ask at this instant have asked.
     #[inline]
     pub(crate) fn hand_channels_over<O: Observer>(&mut self, context: &mut Context<'_, O>) {
+        if !self.handovers.is_empty() {
+            self.hand_all_over(context);
+        }
+    }
+
+    #[inline(never)]
+    fn hand_all_over<O: Observer>(&mut self, context: &mut Context<'_, O>) {
         while let Some(index) = self.handovers.pop() {
             self.next_in_line(context, index);
         }
     }
 
     /// Gives a channel to the first who waits for it.
+    #[inline]
     fn next_in_line<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         let channel = &mut self.channels[index as usize];
         let line = &mut channel.lines[usize::from(channel.lines[0].first == NIL)];

@@ -22,6 +22,8 @@ pub(super) struct Loads {
     /// Words of a set of slots, and by unit: the slots of the waiting requests that touch it.
     slot_words: usize,
     waiting: Vec<u64>,
+    /// Whether the ranks of waiting requests follow their loads. Until somebody goes by them, all are 0.
+    follows: bool,
 }
 
 impl Loads {
@@ -36,6 +38,7 @@ impl Loads {
             above: vec![0; words * LOADS],
             slot_words: slots.div_ceil(64) as usize,
             waiting: vec![0; slots.div_ceil(64) as usize * count],
+            follows: false,
         }
     }
 
@@ -69,10 +72,32 @@ impl Loads {
         &self.touched[slot.index() * self.words..][..self.words]
     }
 
+    /// Whether the ranks of waiting requests follow their loads.
+    pub(super) fn follows(&self) -> bool {
+        self.follows
+    }
+
+    /// From now on they do; the caller ranks those that wait already.
+    pub(super) fn follow(&mut self) {
+        self.follows = true;
+    }
+
+    /// The load that the request in `slot` is ranked by.
+    #[inline]
+    pub(super) fn rank(&self, slot: Slot) -> usize {
+        if self.follows { self.of(slot) } else { 0 }
+    }
+
+    /// Whether a quarter of the units of the request in `slot` are busy at least.
+    #[inline]
+    pub(super) fn is_behind(&self, slot: Slot) -> bool {
+        self.exceeds(slot, 0)
+    }
+
     /// Requests outstanding on a quarter of the units of the request in `slot` at least, up to [`LOADS`]. The busiest unit would do
     /// wide requests wrong: one of many units always has much to do.
     #[inline]
-    pub(super) fn of(&self, slot: Slot) -> usize {
+    fn of(&self, slot: Slot) -> usize {
         (0..LOADS).take_while(|&load| self.exceeds(slot, load)).count()
     }
 
@@ -120,7 +145,9 @@ impl Loads {
                 self.outstanding[unit] = load as u16 + u16::from(more);
                 if let Some(above) = self.above.get_mut(load * self.words + word) {
                     *above ^= bit;
-                    self.reconsider(unit, load, more, ranks);
+                    if self.follows {
+                        self.reconsider(unit, load, more, ranks);
+                    }
                 }
             }
         }
@@ -156,6 +183,7 @@ mod tests {
         use planewise_model::Direction::Read;
         // 70 units: two words.
         let mut loads = Loads::new(&UnitMap::modulo(70), 32);
+        loads.follow();
         let mut ranks = Ranks::new(32);
         let [two, eight, none] = [Slot(29), Slot(30), Slot(31)];
         for (slot, pages) in [(two, pages(68, 2)), (eight, pages(66, 8)), (none, pages(0, 2))] {
@@ -196,6 +224,7 @@ mod tests {
             let units = random.random_range(1..150u32);
             let slots = random.random_range(2..100u32);
             let mut loads = Loads::new(&UnitMap::modulo(units), slots);
+            loads.follow();
             let mut ranks = Ranks::new(slots);
             let mut free: Vec<Slot> = (0..slots).map(Slot).collect();
             let (mut waiting, mut outstanding) = (Vec::new(), Vec::new());

@@ -10,16 +10,18 @@
 mod evidence;
 mod loads;
 mod ranks;
+mod refused;
 
 use super::list::{Links, List};
 use super::tunables::TunableKind;
 use super::{Counters, Decision, Entry, HostKnowledge, HostScheduler, Tunable, TunableValues};
-use crate::host::{Gate, QueuedRequest, Slot};
+use crate::host::{Answer, Gate, Line, QueuedRequest, Slot};
 use evidence::Evidence;
 use loads::Loads;
 use planewise_model::units::SECTOR_BYTES;
 use planewise_model::{Direction, Ns};
 use ranks::{Preferred, Ranks};
+use refused::Refused;
 
 pub(super) const ENTRY: Entry = Entry {
     name: "weave",
@@ -79,6 +81,9 @@ struct Weave {
     waiting: List,
     outstanding: [List; 2],
     links: Links,
+    refused: Refused,
+    /// Those of one search.
+    newly_refused: Vec<(Slot, Line)>,
     /// By slot.
     notes: Vec<Note>,
     /// Requests that left the waiting list, and their sectors.
@@ -153,6 +158,8 @@ impl Weave {
             waiting: List::EMPTY,
             outstanding: [List::EMPTY; 2],
             links: Links::new(host.queue_length),
+            refused: Refused::new(host.queue_length),
+            newly_refused: Vec::with_capacity(host.queue_length as usize),
             notes: vec![Note::default(); host.queue_length as usize],
             left: 0,
             left_sectors: 0,
@@ -199,11 +206,36 @@ impl Weave {
         Order { by_load, first, ..Order::ARRIVAL }
     }
 
-    /// The first in an order.
-    fn find(&self, order: Order, gate: &Gate<'_>) -> Option<Slot> {
-        self.ranks.first(order.by_load, order.first, self.settings.look_ahead, |slot| {
-            gate.accepts(slot) && order.clear.is_none_or(|clear| !self.loads.meet(clear, slot))
-        })
+    /// The first in an order that the device accepts.
+    fn find(&mut self, order: Order, gate: &Gate<'_>) -> Option<Slot> {
+        self.refused.ask_again(gate, &mut self.ranks);
+        let Weave { loads, ranks, newly_refused, .. } = self;
+        let found = ranks.first(order.by_load, order.first, self.settings.look_ahead, |slot| {
+            if order.clear.is_some_and(|clear| loads.meet(clear, slot)) {
+                return false;
+            }
+            let answer = gate.ask(slot);
+            if let Answer::Refused(line) = answer {
+                newly_refused.push((slot, line));
+            }
+            answer == Answer::Accepted
+        });
+        for (slot, line) in self.newly_refused.drain(..) {
+            self.ranks.refuse(slot);
+            self.refused.add(slot, line);
+        }
+        found
+    }
+
+    /// Waiting requests are ranked by their loads from now on.
+    #[cold]
+    fn follow_loads(&mut self) {
+        self.loads.follow();
+        let mut next = self.waiting.first();
+        while let Some(slot) = next {
+            self.ranks.set_load(slot, self.loads.rank(slot));
+            next = self.links.next(slot);
+        }
     }
 
     fn is_short_read(&self, request: &QueuedRequest) -> bool {
@@ -216,6 +248,7 @@ impl Weave {
         let sectors = u64::from(request.request.sectors);
         self.waiting.remove(&mut self.links, slot);
         self.ranks.remove(slot);
+        self.refused.remove(slot);
         self.loads.leave(slot);
         self.left += 1;
         self.left_sectors += sectors;
@@ -239,7 +272,7 @@ impl Weave {
         self.notes[slot.index()] = Note {
             number: self.left,
             sectors: 0,
-            was_behind: self.loads.of(slot) > 0,
+            was_behind: self.loads.is_behind(slot),
             outstanding: self.outstanding.iter().map(List::count).sum(),
             had_a_chance: !self.outstanding[direction.other().index()].is_empty(),
         };
@@ -253,7 +286,7 @@ impl HostScheduler for Weave {
     fn insert(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest) {
         self.loads.enter(slot, request.pages);
         let is_short_read = self.is_short_read(request);
-        self.ranks.push(slot, request.request.direction, is_short_read, self.loads.of(slot));
+        self.ranks.push(slot, request.request.direction, is_short_read, self.loads.rank(slot));
         let note = &mut self.notes[slot.index()];
         note.number = self.left + u64::from(self.waiting.count());
         note.sectors = self.left_sectors + self.waiting_sectors;
@@ -265,7 +298,7 @@ impl HostScheduler for Weave {
         self.waiting_sectors += u64::from(after.request.sectors - before.request.sectors);
         self.loads.leave(slot);
         self.loads.enter(slot, after.pages);
-        self.ranks.set_load(slot, self.loads.of(slot));
+        self.ranks.set_load(slot, self.loads.rank(slot));
         self.ranks.set_short_read(slot, self.is_short_read(after));
     }
 
@@ -286,6 +319,9 @@ impl HostScheduler for Weave {
                 return Decision::Wait;
             }
             order.clear = Some(oldest);
+        }
+        if order.by_load && !self.loads.follows() {
+            self.follow_loads();
         }
         let Some(slot) = self.find(order, gate) else { return Decision::Wait };
         self.issued.by_load += u64::from(order.by_load);

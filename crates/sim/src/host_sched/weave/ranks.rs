@@ -25,8 +25,12 @@ pub(super) struct Ranks {
     by_direction: [Places; 2],
     short_reads: Places,
     by_load: [Places; LOADS + 1],
-    /// Requests of each load.
+    /// Requests of each load, and of all.
     counts: [u32; LOADS + 1],
+    waiting: u32,
+    /// Those that are not looked at, as the device refused them, and how many.
+    refused: Places,
+    refusals: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -63,6 +67,25 @@ impl Ranks {
             short_reads: places(),
             by_load: std::array::from_fn(|_| places()),
             counts: [0; LOADS + 1],
+            waiting: 0,
+            refused: places(),
+            refusals: 0,
+        }
+    }
+
+    /// The device refused the request in `slot`: it is not looked at until [`Ranks::ask_again`].
+    pub(super) fn refuse(&mut self, slot: Slot) {
+        let at = self.ring(self.places[slot.index()]);
+        self.refused[at / 64] |= 1 << (at % 64);
+        self.refusals += 1;
+    }
+
+    /// The request in `slot` is looked at again.
+    pub(super) fn ask_again(&mut self, slot: Slot) {
+        let at = self.ring(self.places[slot.index()]);
+        if contains(&self.refused, at) {
+            flip(&mut self.refused, at);
+            self.refusals -= 1;
         }
     }
 
@@ -85,12 +108,17 @@ impl Ranks {
         self.slots[at] = slot;
         self.flip(slot);
         self.counts[usize::from(self.loads[slot.index()])] += 1;
+        self.waiting += 1;
     }
 
     /// The request in `slot` no longer waits.
     pub(super) fn remove(&mut self, slot: Slot) {
+        if self.refusals > 0 {
+            self.ask_again(slot);
+        }
         self.flip(slot);
         self.counts[usize::from(self.loads[slot.index()])] -= 1;
+        self.waiting -= 1;
         while self.oldest < self.next && !contains(&self.all, self.ring(self.oldest)) {
             self.oldest += 1;
         }
@@ -119,7 +147,7 @@ impl Ranks {
     }
 
     /// The first request that `takes` says yes to: by load, if wanted; of equal loads, the preferred ones first; of those the oldest. Only
-    /// the oldest `most` are looked at.
+    /// the oldest `most` are looked at, without those that were refused.
     pub(super) fn first(
         &self,
         by_load: bool,
@@ -127,6 +155,9 @@ impl Ranks {
         most: u32,
         mut takes: impl FnMut(Slot) -> bool,
     ) -> Option<Slot> {
+        if self.refusals == self.waiting {
+            return None;
+        }
         let end = self.end_of(most);
         let preferred = match preferred {
             Preferred::Nobody => None,
@@ -148,9 +179,10 @@ impl Ranks {
         end: u64,
         mut takes: impl FnMut(Slot) -> bool,
     ) -> Option<Slot> {
-        let Some(preferred) = preferred else { return self.search(end, |word| among[word], takes) };
-        self.search(end, |word| among[word] & preferred[word], &mut takes)
-            .or_else(|| self.search(end, |word| among[word] & !preferred[word], &mut takes))
+        let Some(preferred) = preferred else { return self.search(end, |word| among[word] & !self.refused[word], takes) };
+        let asked = |word: usize| among[word] & !self.refused[word];
+        self.search(end, |word| asked(word) & preferred[word], &mut takes)
+            .or_else(|| self.search(end, |word| asked(word) & !preferred[word], &mut takes))
     }
 
     /// The first of a set that `takes` says yes to, in the order of arrival. `set` gives its words.
@@ -181,8 +213,7 @@ impl Ranks {
 
     /// The place behind the oldest `most` requests.
     fn end_of(&self, most: u32) -> u64 {
-        let waiting: u32 = self.counts.iter().sum();
-        if waiting <= most {
+        if self.waiting <= most {
             return self.next;
         }
         let mut left = most;
@@ -198,7 +229,7 @@ impl Ranks {
     /// Gives all requests new places, one behind the other.
     #[cold]
     fn close_gaps(&mut self) {
-        let mut waiting = Vec::with_capacity(self.counts.iter().sum::<u32>() as usize);
+        let mut waiting = Vec::with_capacity(self.waiting as usize);
         self.search(
             self.next,
             |word| self.all[word],
@@ -207,10 +238,15 @@ impl Ranks {
                 false
             },
         );
+        let is_refused = |slot: &Slot| contains(&self.refused, self.ring(self.places[slot.index()]));
+        let refused: Vec<Slot> = waiting.iter().copied().filter(is_refused).collect();
+        self.refused.fill(0);
+        self.refusals = 0;
         waiting.iter().for_each(|&slot| self.flip(slot));
-        self.counts = [0; LOADS + 1];
+        (self.counts, self.waiting) = ([0; LOADS + 1], 0);
         self.oldest = self.next;
         waiting.into_iter().for_each(|slot| self.put(slot));
+        refused.into_iter().for_each(|slot| self.refuse(slot));
     }
 
     /// Puts the request in `slot` in its sets, or takes it out of them.
