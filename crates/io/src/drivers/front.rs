@@ -182,7 +182,8 @@ impl<'a, O: Observer> Front<'a, O> {
         self.hand_over()?;
         self.ask |= self.stack.take_changed(self.now);
         while self.ask && self.rests.is_empty() && !self.free_tags.is_empty() {
-            let Some(slot) = self.stack.next_issue(self.now, &|_: &QueuedRequest| true, &mut self.observer) else {
+            let Some(slot) = self.stack.next_issue(self.now, &|_: &QueuedRequest| true, &mut self.observer)
+            else {
                 self.ask = false;
                 break;
             };

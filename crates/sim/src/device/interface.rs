@@ -9,7 +9,9 @@ impl Interface for Device {
     #[inline]
     fn ask(&self, queued: &QueuedRequest) -> Answer {
         if self.striped && !self.relocates {
-            return self.busy_in_stripe(queued.pages).map_or(Answer::Accepted, |unit| Answer::Refused(Line(unit)));
+            return self
+                .busy_in_stripe(queued.pages)
+                .map_or(Answer::Accepted, |unit| Answer::Refused(Line(unit)));
         }
         match self.is_free_for(queued.request.direction, queued.pages) {
             true => Answer::Accepted,

@@ -5,8 +5,8 @@
 
 use super::pools::pool_of;
 use super::{
-    Answer, CommandQueue, Conflicts, Gate, HostQueue, Interface, Merger, Merging, Overlap, Overlaps, Part, QueuedRequest,
-    RequestPools, Side, Slot, WaitingWrites,
+    Answer, CommandQueue, Conflicts, Gate, HostQueue, Interface, Merger, Merging, Overlap, Overlaps, Part,
+    QueuedRequest, RequestPools, Side, Slot, WaitingWrites,
 };
 use crate::error::SimError;
 use crate::host_sched::{self, Counters, Decision, Growth, HostKnowledge, HostScheduler, TunableValues};
@@ -407,13 +407,16 @@ impl HostStack {
         let decision = match self.command_queue {
             CommandQueue::Blocking => self.scheduler.dispatch(now, &Gate::new(&self.queue, interface)),
             CommandQueue::Ncq(depth) if self.queue.outstanding() >= depth => Decision::Wait,
-            CommandQueue::Ncq(_) => self.scheduler.dispatch(now, &Gate::new(&self.queue, &|_: &QueuedRequest| true)),
+            CommandQueue::Ncq(_) => {
+                self.scheduler.dispatch(now, &Gate::new(&self.queue, &|_: &QueuedRequest| true))
+            }
         };
         match decision {
             Decision::Issue(slot) => {
                 // A scheduler that passes the gate by would be measured on a device that does not exist.
                 debug_assert!(
-                    self.command_queue != CommandQueue::Blocking || interface.ask(self.queue.get(slot)) == Answer::Accepted,
+                    self.command_queue != CommandQueue::Blocking
+                        || interface.ask(self.queue.get(slot)) == Answer::Accepted,
                     "the device accepts what a scheduler issues"
                 );
                 self.issue(now, slot);

@@ -39,6 +39,8 @@ pub(super) struct Evidence {
     chances_missed: u32,
     /// Whether one ever did.
     has_overtaken: bool,
+    /// By direction, as [`Evidence::units_matter`] says it.
+    units_matter: [bool; 2],
 }
 
 /// Powers of two of requests outstanding that are told apart.
@@ -65,6 +67,7 @@ impl Evidence {
         self.time[direction.index()].add(time.0);
         let level = (outstanding.max(1).ilog2() as usize).min(LEVELS - 1);
         self.by_load[direction.index()][level][usize::from(behind)].add(time.0);
+        self.units_matter[direction.index()] = units_matter(&self.by_load[direction.index()]);
         if let Some(overtook) = overtook {
             self.chances_missed = if overtook { 0 } else { (self.chances_missed + 1).min(CHANCES) };
             self.has_overtaken |= overtook;
@@ -81,13 +84,7 @@ impl Evidence {
     /// those alone, when as much is outstanding in the whole device. Not where it buffers what comes or moves data, nor where the host
     /// is wrong about the units.
     pub(super) fn units_matter(&self) -> bool {
-        self.by_load.iter().any(|levels| {
-            let compared = levels.iter().filter(|[alone, behind]| alone.is_known() && behind.is_known());
-            let sums = compared
-                .map(|[alone, behind]| (alone.value, behind.value))
-                .reduce(|sums, values| (sums.0 + values.0, sums.1 + values.1));
-            sums.is_some_and(|(alone, behind)| 2 * behind > 3 * alone)
-        })
+        self.units_matter != [false; 2]
     }
 
     /// Whether the device finishes all of one direction before it begins with the other.
@@ -99,4 +96,14 @@ impl Evidence {
     pub(super) fn may_take_turns(&self) -> bool {
         !self.has_overtaken && self.chances_missed > 0
     }
+}
+
+/// Of one direction: by how much was outstanding in the whole device, those alone and those behind others.
+fn units_matter(levels: &[[Mean; 2]; LEVELS]) -> bool {
+    let (mut alone, mut behind) = (0, 0);
+    for [one, other] in levels.iter().filter(|[one, other]| one.is_known() && other.is_known()) {
+        alone += one.value;
+        behind += other.value;
+    }
+    2 * behind > 3 * alone
 }

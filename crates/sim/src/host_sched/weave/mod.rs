@@ -82,6 +82,8 @@ struct Weave {
     outstanding: [List; 2],
     links: Links,
     refused: Refused,
+    /// The last thing that it was asked for was a request that it issued.
+    has_issued: bool,
     /// Those of one search.
     newly_refused: Vec<(Slot, Line)>,
     /// By slot.
@@ -159,6 +161,7 @@ impl Weave {
             outstanding: [List::EMPTY; 2],
             links: Links::new(host.queue_length),
             refused: Refused::new(host.queue_length),
+            has_issued: false,
             newly_refused: Vec::with_capacity(host.queue_length as usize),
             notes: vec![Note::default(); host.queue_length as usize],
             left: 0,
@@ -208,9 +211,9 @@ impl Weave {
 
     /// The first in an order that the device accepts.
     fn find(&mut self, order: Order, gate: &Gate<'_>) -> Option<Slot> {
-        self.refused.ask_again(gate, &mut self.ranks);
         let Weave { loads, ranks, newly_refused, .. } = self;
-        let found = ranks.first(order.by_load, order.first, self.settings.look_ahead, |slot| {
+        let by = order.by_load.then_some(&*loads);
+        let found = ranks.first(by, order.first, self.settings.look_ahead, |slot| {
             if order.clear.is_some_and(|clear| loads.meet(clear, slot)) {
                 return false;
             }
@@ -225,17 +228,6 @@ impl Weave {
             self.refused.add(slot, line);
         }
         found
-    }
-
-    /// Waiting requests are ranked by their loads from now on.
-    #[cold]
-    fn follow_loads(&mut self) {
-        self.loads.follow();
-        let mut next = self.waiting.first();
-        while let Some(slot) = next {
-            self.ranks.set_load(slot, self.loads.rank(slot));
-            next = self.links.next(slot);
-        }
     }
 
     fn is_short_read(&self, request: &QueuedRequest) -> bool {
@@ -256,6 +248,7 @@ impl Weave {
     }
 
     fn issue(&mut self, slot: Slot, request: &QueuedRequest) -> Decision {
+        self.has_issued = true;
         let direction = request.request.direction;
         let mut sectors = u64::from(request.request.sectors);
         // What takes long anyway is worth a turn of its own.
@@ -277,7 +270,7 @@ impl Weave {
             had_a_chance: !self.outstanding[direction.other().index()].is_empty(),
         };
         self.outstanding[direction.index()].push(&mut self.links, slot);
-        self.loads.add(slot, &mut self.ranks);
+        self.loads.add(slot);
         Decision::Issue(slot)
     }
 }
@@ -286,7 +279,7 @@ impl HostScheduler for Weave {
     fn insert(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest) {
         self.loads.enter(slot, request.pages);
         let is_short_read = self.is_short_read(request);
-        self.ranks.push(slot, request.request.direction, is_short_read, self.loads.rank(slot));
+        self.ranks.push(slot, request.request.direction, is_short_read);
         let note = &mut self.notes[slot.index()];
         note.number = self.left + u64::from(self.waiting.count());
         note.sectors = self.left_sectors + self.waiting_sectors;
@@ -298,7 +291,6 @@ impl HostScheduler for Weave {
         self.waiting_sectors += u64::from(after.request.sectors - before.request.sectors);
         self.loads.leave(slot);
         self.loads.enter(slot, after.pages);
-        self.ranks.set_load(slot, self.loads.rank(slot));
         self.ranks.set_short_read(slot, self.is_short_read(after));
     }
 
@@ -307,6 +299,10 @@ impl HostScheduler for Weave {
     }
 
     fn dispatch(&mut self, _now: Ns, gate: &Gate<'_>) -> Decision {
+        // Asked until it issues nothing: no line goes up in between.
+        if !std::mem::take(&mut self.has_issued) {
+            self.refused.ask_again(gate, &mut self.ranks);
+        }
         let Some(oldest) = self.waiting.first() else { return Decision::Wait };
         let passes = self.passes(oldest);
         let mut order = self.order(oldest, gate);
@@ -321,7 +317,8 @@ impl HostScheduler for Weave {
             order.clear = Some(oldest);
         }
         if order.by_load && !self.loads.follows() {
-            self.follow_loads();
+            let Weave { loads, waiting, links, .. } = self;
+            loads.follow(std::iter::successors(waiting.first(), |&slot| links.next(slot)));
         }
         let Some(slot) = self.find(order, gate) else { return Decision::Wait };
         self.issued.by_load += u64::from(order.by_load);
@@ -333,7 +330,7 @@ impl HostScheduler for Weave {
     fn completed(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         let direction = request.request.direction;
         self.outstanding[direction.index()].remove(&mut self.links, slot);
-        self.loads.remove(slot, &mut self.ranks);
+        self.loads.remove(slot);
         let note = self.notes[slot.index()];
         let overtook = note.had_a_chance.then(|| {
             let earliest = self.outstanding[direction.other().index()].first();

@@ -3,7 +3,7 @@
 //! Each waiting request has a *place*, and places are given out in the order of arrival. A set of requests is a bitmap over places,
 //! used as a ring; when the places between the oldest and the newest request no longer fit, all move together.
 
-use super::loads::LOADS;
+use super::loads::{LOADS, Loads};
 use crate::host::Slot;
 use planewise_model::Direction;
 
@@ -14,9 +14,8 @@ type Places = Vec<u64>;
 pub(super) struct Ranks {
     /// By place in the ring: the slot of its request.
     slots: Vec<Slot>,
-    /// By slot: the place of its request, its load, and what it is.
+    /// By slot: the place of its request, and what it is.
     places: Vec<u64>,
-    loads: Vec<u8>,
     kinds: Vec<Kind>,
     /// The place of the oldest that may be waiting, and of the next to arrive.
     oldest: u64,
@@ -24,10 +23,9 @@ pub(super) struct Ranks {
     all: Places,
     by_direction: [Places; 2],
     short_reads: Places,
-    by_load: [Places; LOADS + 1],
-    /// Requests of each load, and of all.
-    counts: [u32; LOADS + 1],
     waiting: u32,
+    /// A set of slots: those of the load that is looked at.
+    level: Vec<u64>,
     /// Those that are not looked at, as the device refused them, and how many.
     refused: Places,
     refusals: u32,
@@ -38,6 +36,20 @@ struct Kind {
     direction: Direction,
     is_short_read: bool,
 }
+
+impl Kind {
+    #[inline]
+    fn is(self, preferred: Preferred) -> bool {
+        match preferred {
+            Preferred::Nobody => true,
+            Preferred::All(direction) => self.direction == direction,
+            Preferred::ShortReads => self.is_short_read,
+        }
+    }
+}
+
+/// Requests of one load that are compared with one another; more are looked for in the order of arrival.
+const FEW: u32 = 16;
 
 /// Which requests go before the others of their load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,16 +70,14 @@ impl Ranks {
         Ranks {
             slots: vec![Slot(0); ring],
             places: vec![0; slots as usize],
-            loads: vec![0; slots as usize],
             kinds: vec![Kind { direction: Direction::Read, is_short_read: false }; slots as usize],
             oldest: 0,
             next: 0,
             all: places(),
             by_direction: std::array::from_fn(|_| places()),
             short_reads: places(),
-            by_load: std::array::from_fn(|_| places()),
-            counts: [0; LOADS + 1],
             waiting: 0,
+            level: vec![0; slots.div_ceil(64) as usize],
             refused: places(),
             refusals: 0,
         }
@@ -90,13 +100,12 @@ impl Ranks {
     }
 
     /// A request waits from now on, behind all others.
-    pub(super) fn push(&mut self, slot: Slot, direction: Direction, is_short_read: bool, load: usize) {
+    pub(super) fn push(&mut self, slot: Slot, direction: Direction, is_short_read: bool) {
         // The first and the last word in use must not be the same.
         if self.next - self.oldest > (self.slots.len() - 64) as u64 {
             self.close_gaps();
         }
         self.kinds[slot.index()] = Kind { direction, is_short_read };
-        self.loads[slot.index()] = load as u8;
         self.put(slot);
     }
 
@@ -107,7 +116,6 @@ impl Ranks {
         let at = self.ring(place);
         self.slots[at] = slot;
         self.flip(slot);
-        self.counts[usize::from(self.loads[slot.index()])] += 1;
         self.waiting += 1;
     }
 
@@ -117,7 +125,6 @@ impl Ranks {
             self.ask_again(slot);
         }
         self.flip(slot);
-        self.counts[usize::from(self.loads[slot.index()])] -= 1;
         self.waiting -= 1;
         while self.oldest < self.next && !contains(&self.all, self.ring(self.oldest)) {
             self.oldest += 1;
@@ -133,24 +140,11 @@ impl Ranks {
         }
     }
 
-    pub(super) fn load(&self, slot: Slot) -> usize {
-        self.loads[slot.index()].into()
-    }
-
-    pub(super) fn set_load(&mut self, slot: Slot, load: usize) {
-        let (before, at) = (self.load(slot), self.ring(self.places[slot.index()]));
-        flip(&mut self.by_load[before], at);
-        flip(&mut self.by_load[load], at);
-        self.counts[before] -= 1;
-        self.counts[load] += 1;
-        self.loads[slot.index()] = load as u8;
-    }
-
-    /// The first request that `takes` says yes to: by load, if wanted; of equal loads, the preferred ones first; of those the oldest. Only
-    /// the oldest `most` are looked at, without those that were refused.
+    /// The first request that `takes` says yes to: by load, if loads are given; of equal loads, the preferred ones first; of those the
+    /// oldest. Only the oldest `most` are looked at, without those that were refused.
     pub(super) fn first(
-        &self,
-        by_load: bool,
+        &mut self,
+        loads: Option<&Loads>,
         preferred: Preferred,
         most: u32,
         mut takes: impl FnMut(Slot) -> bool,
@@ -159,28 +153,65 @@ impl Ranks {
             return None;
         }
         let end = self.end_of(most);
+        let Some(loads) = loads else { return self.first_in_places(preferred, end, takes) };
+        (0..=LOADS).find_map(|load| {
+            let level = &loads.level(load)[..self.level.len()];
+            if level.iter().all(|&word| word == 0) {
+                return None;
+            }
+            if are_few(level) {
+                self.level.copy_from_slice(level);
+                return self.first_of_few(preferred, end, &mut takes);
+            }
+            self.first_in_places(preferred, end, |slot| is_in(level, slot) && takes(slot))
+        })
+    }
+
+    /// The first of the level that is looked at, of which there are few: they are compared with one another.
+    fn first_of_few(
+        &mut self,
+        preferred: Preferred,
+        end: u64,
+        mut takes: impl FnMut(Slot) -> bool,
+    ) -> Option<Slot> {
+        loop {
+            let mut first: Option<(bool, u64, Slot)> = None;
+            for (word, &level) in self.level.iter().enumerate() {
+                let mut left = level;
+                while left != 0 {
+                    let slot = Slot(word as u32 * 64 + left.trailing_zeros());
+                    left &= left - 1;
+                    let place = self.places[slot.index()];
+                    let rank = (!self.kinds[slot.index()].is(preferred), place, slot);
+                    let is_asked =
+                        place < end && !(self.refusals > 0 && contains(&self.refused, self.ring(place)));
+                    if is_asked && first.is_none_or(|first| rank < first) {
+                        first = Some(rank);
+                    }
+                }
+            }
+            let (_, _, slot) = first?;
+            if takes(slot) {
+                return Some(slot);
+            }
+            flip(&mut self.level, slot.index());
+        }
+    }
+
+    /// The first of all that wait.
+    fn first_in_places(
+        &self,
+        preferred: Preferred,
+        end: u64,
+        mut takes: impl FnMut(Slot) -> bool,
+    ) -> Option<Slot> {
         let preferred = match preferred {
             Preferred::Nobody => None,
             Preferred::All(direction) => Some(&self.by_direction[direction.index()]),
             Preferred::ShortReads => Some(&self.short_reads),
         };
-        if !by_load {
-            return self.first_in(&self.all, preferred, end, takes);
-        }
-        (0..=LOADS)
-            .filter(|&load| self.counts[load] > 0)
-            .find_map(|load| self.first_in(&self.by_load[load], preferred, end, &mut takes))
-    }
-
-    fn first_in(
-        &self,
-        among: &Places,
-        preferred: Option<&Places>,
-        end: u64,
-        mut takes: impl FnMut(Slot) -> bool,
-    ) -> Option<Slot> {
-        let Some(preferred) = preferred else { return self.search(end, |word| among[word] & !self.refused[word], takes) };
-        let asked = |word: usize| among[word] & !self.refused[word];
+        let asked = |word: usize| self.all[word] & !self.refused[word];
+        let Some(preferred) = preferred else { return self.search(end, asked, takes) };
         self.search(end, |word| asked(word) & preferred[word], &mut takes)
             .or_else(|| self.search(end, |word| asked(word) & !preferred[word], &mut takes))
     }
@@ -243,7 +274,7 @@ impl Ranks {
         self.refused.fill(0);
         self.refusals = 0;
         waiting.iter().for_each(|&slot| self.flip(slot));
-        (self.counts, self.waiting) = ([0; LOADS + 1], 0);
+        self.waiting = 0;
         self.oldest = self.next;
         waiting.into_iter().for_each(|slot| self.put(slot));
         refused.into_iter().for_each(|slot| self.refuse(slot));
@@ -255,7 +286,6 @@ impl Ranks {
         let Kind { direction, is_short_read } = self.kinds[slot.index()];
         flip(&mut self.all, at);
         flip(&mut self.by_direction[direction.index()], at);
-        flip(&mut self.by_load[usize::from(self.loads[slot.index()])], at);
         if is_short_read {
             flip(&mut self.short_reads, at);
         }
@@ -272,6 +302,28 @@ fn flip(places: &mut Places, at: usize) {
     places[at / 64] ^= 1 << (at % 64);
 }
 
+/// Whether a set has at most [`FEW`] members.
+#[inline]
+fn are_few(slots: &[u64]) -> bool {
+    let mut count = 0;
+    for &word in slots {
+        let mut left = word;
+        while left != 0 {
+            left &= left - 1;
+            count += 1;
+            if count > FEW {
+                return false;
+            }
+        }
+    }
+    true
+}
+
+#[inline]
+fn is_in(slots: &[u64], slot: Slot) -> bool {
+    slots[slot.index() / 64] >> (slot.0 % 64) & 1 == 1
+}
+
 #[inline]
 fn contains(places: &Places, at: usize) -> bool {
     places[at / 64] >> (at % 64) & 1 == 1
@@ -280,6 +332,7 @@ fn contains(places: &Places, at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use planewise_model::location::{PageRange, UnitMap};
     use planewise_model::rng::generator;
     use rand::RngExt;
 
@@ -289,7 +342,8 @@ mod tests {
         slot: Slot,
         direction: Direction,
         is_short_read: bool,
-        load: usize,
+        unit: u64,
+        is_refused: bool,
     }
 
     #[test]
@@ -297,36 +351,65 @@ mod tests {
         for seed in 0..60 {
             let mut random = generator(seed, "ranks");
             let slots = random.random_range(1..200u32);
+            let units = random.random_range(1..20u64);
             let mut ranks = Ranks::new(slots);
+            // Requests of one unit each. What is outstanding has slots of its own.
+            let mut loads = Loads::new(&UnitMap::modulo(units as u32), slots + 40);
+            loads.follow(std::iter::empty());
+            let page = |unit| PageRange { first: unit, count: 1 };
+            let mut outstanding: Vec<(Slot, u64)> = Vec::new();
             // In the order of arrival.
             let mut waiting: Vec<Model> = Vec::new();
             let mut free: Vec<Slot> = (0..slots).map(Slot).collect();
             for step in 0..3_000 {
-                match random.random_range(0..6) {
+                match random.random_range(0..9) {
                     0 | 1 if !free.is_empty() => {
                         let slot = free.swap_remove(random.random_range(0..free.len()));
                         let direction = Direction::ALL[random.random_range(0..2usize)];
                         let is_short_read = direction == Direction::Read && random.random_bool(0.5);
-                        let load = random.random_range(0..=LOADS);
-                        ranks.push(slot, direction, is_short_read, load);
-                        waiting.push(Model { slot, direction, is_short_read, load });
+                        let unit = random.random_range(0..units);
+                        ranks.push(slot, direction, is_short_read);
+                        loads.enter(slot, page(unit));
+                        waiting.push(Model { slot, direction, is_short_read, unit, is_refused: false });
                     }
                     // Mostly younger ones leave: the oldest stay, and the ring fills.
                     2 | 3 if !waiting.is_empty() => {
                         let low = if random.random_bool(0.95) { waiting.len() / 2 } else { 0 };
                         let gone = waiting.remove(random.random_range(low..waiting.len()));
                         ranks.remove(gone.slot);
+                        loads.leave(gone.slot);
                         free.push(gone.slot);
                     }
-                    4 if !waiting.is_empty() => {
-                        let at = random.random_range(0..waiting.len());
-                        waiting[at].load = random.random_range(0..=LOADS);
-                        ranks.set_load(waiting[at].slot, waiting[at].load);
+                    4 if outstanding.len() < 40 => {
+                        let used = |slot: &Slot| outstanding.iter().any(|(other, _)| other == slot);
+                        let slot = (slots..slots + 40).map(Slot).find(|slot| !used(slot)).unwrap();
+                        let unit = random.random_range(0..units);
+                        loads.enter(slot, page(unit));
+                        loads.leave(slot);
+                        loads.add(slot);
+                        outstanding.push((slot, unit));
                     }
-                    5 if !waiting.is_empty() => {
+                    5 if !outstanding.is_empty() => {
+                        let at = random.random_range(0..outstanding.len());
+                        loads.remove(outstanding.swap_remove(at).0);
+                    }
+                    6 if !waiting.is_empty() => {
                         let at = random.random_range(0..waiting.len());
                         waiting[at].is_short_read = false;
                         ranks.set_short_read(waiting[at].slot, false);
+                    }
+                    7 if !waiting.is_empty() => {
+                        let at = random.random_range(0..waiting.len());
+                        if !waiting[at].is_refused {
+                            waiting[at].is_refused = true;
+                            ranks.refuse(waiting[at].slot);
+                        }
+                    }
+                    8 => {
+                        for model in &mut waiting {
+                            model.is_refused = false;
+                            ranks.ask_again(model.slot);
+                        }
                     }
                     _ => {}
                 }
@@ -338,19 +421,21 @@ mod tests {
                     Preferred::All(Direction::Read),
                     Preferred::All(Direction::Write),
                 ][random.random_range(0..4usize)];
-                let refused = random.random_range(0..7u32);
-                let takes = |slot: Slot| slot.0 % 7 != refused;
+                let unwanted = random.random_range(0..7u32);
+                let takes = |slot: Slot| slot.0 % 7 != unwanted;
+                let load = |unit| outstanding.iter().filter(|(_, other)| *other == unit).count().min(LOADS);
                 let rank = |model: &Model| {
                     let goes_first = match preferred {
                         Preferred::Nobody => true,
                         Preferred::ShortReads => model.is_short_read,
                         Preferred::All(direction) => model.direction == direction,
                     };
-                    (if by_load { model.load } else { 0 }, !goes_first)
+                    (if by_load { load(model.unit) } else { 0 }, !goes_first)
                 };
                 let looked_at = waiting.iter().take(most as usize).filter(|model| takes(model.slot));
-                let expected = looked_at.min_by_key(|model| rank(model)).map(|model| model.slot);
-                let found = ranks.first(by_load, preferred, most, takes);
+                let asked = looked_at.filter(|model| !model.is_refused);
+                let expected = asked.min_by_key(|model| rank(model)).map(|model| model.slot);
+                let found = ranks.first(by_load.then_some(&loads), preferred, most, takes);
                 assert_eq!(found, expected, "seed {seed}, step {step}");
             }
         }

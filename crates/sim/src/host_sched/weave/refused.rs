@@ -129,8 +129,10 @@ mod tests {
                 match random.random_range(0..4) {
                     0 | 1 if queue.pending() < slots => {
                         let direction = Direction::ALL[random.random_range(0..2usize)];
-                        let pages =
-                            PageRange { first: random.random_range(0..1_000), count: random.random_range(1..=6) };
+                        let pages = PageRange {
+                            first: random.random_range(0..1_000),
+                            count: random.random_range(1..=6),
+                        };
                         let request = Request::new(now, Lsn(pages.first * 8), pages.count * 8, direction);
                         let slot = queue.enter(QueuedRequest::new(now, step, request, pages, false));
                         schedulers.iter_mut().for_each(|one| one.insert(now, slot, queue.get(slot)));
