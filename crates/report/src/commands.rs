@@ -1,6 +1,7 @@
 //! Flushes and discards in words: they are neither reads nor writes, and stand in no column of either.
 
-use crate::format;
+use crate::format::{self, ABSENT};
+use crate::table::{Cell, Column, Tone};
 use planewise_model::units::Bytes;
 use planewise_sim::results::{CommandMetrics, RunResult};
 
@@ -15,6 +16,46 @@ pub(crate) fn sentence(run: &RunResult) -> Option<String> {
     let said = completed(run).into_iter().map(|(title, words)| format!("{title}: {words}"));
     let said: Vec<String> = said.collect();
     (!said.is_empty()).then(|| said.join("; "))
+}
+
+/// Columns of flushes and of discards for a table whose rows have these, in that order, over windows of so many ns: none where no row has any.
+pub(crate) fn columns(rows: &[[Option<&CommandMetrics>; 2]], windows_ns: &[u64]) -> Vec<Column> {
+    let column = |group: &'static str, title: &str, text: &dyn Fn(usize) -> Option<String>| {
+        let cells = (0..rows.len())
+            .map(|row| Cell(text(row).unwrap_or_else(|| ABSENT.to_owned()), Tone::Plain))
+            .collect();
+        Column { group, title: title.to_owned(), left: false, glued: false, cells }
+    };
+    let mut columns = Vec::new();
+    for (kind, group) in [FLUSHES, DISCARDS].into_iter().enumerate() {
+        let of = |row: usize| rows[row][kind];
+        if !(0..rows.len()).any(|row| of(row).is_some()) {
+            continue;
+        }
+        if kind == 1 {
+            let rate = |row: usize| of(row).map(|of| format::three_digits(mb_per_s(of, windows_ns[row])));
+            columns.push(column(group, "MB/s", &rate));
+        }
+        let rate = |row: usize| of(row).map(|of| format::three_digits(per_s(of.count, windows_ns[row])));
+        columns.push(column(group, "/s", &rate));
+        columns.push(column(group, "mean", &|row| of(row).map(|of| format::time(of.latency_ns.mean))));
+        columns.push(column(group, "p99", &|row| of(row).map(|of| format::time(of.latency_ns.p99 as f64))));
+    }
+    columns
+}
+
+/// Groups of columns.
+pub(crate) const FLUSHES: &str = "flushes";
+/// As [`FLUSHES`].
+pub(crate) const DISCARDS: &str = "discards";
+
+fn per_s(amount: u64, window_ns: u64) -> f64 {
+    if window_ns == 0 { 0.0 } else { amount as f64 * 1e9 / window_ns as f64 }
+}
+
+/// Discarded bytes over a window, MB/s.
+pub(crate) fn mb_per_s(metrics: &CommandMetrics, window_ns: u64) -> f64 {
+    per_s(metrics.bytes, window_ns) / 1e6
 }
 
 fn words(metrics: &CommandMetrics) -> String {
