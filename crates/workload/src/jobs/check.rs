@@ -439,7 +439,8 @@ impl Settings {
             return match mix.into_iter().find(|(_, value)| value.is_some()) {
                 None => Ok(share),
                 Some((key, _)) => {
-                    let found = "a pattern that does not mix reads and writes";
+                    let one = matches!(share, Share::Only(_));
+                    let found = if one { "a pattern of one direction" } else { "trims and writes" };
                     Err(WorkloadError::option(name, key, found, "rw=rw or rw=randrw beside it"))
                 }
             };
