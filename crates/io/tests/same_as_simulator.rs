@@ -283,6 +283,7 @@ fn flushes_trims_and_forced_writes_take_as_long_on_a_simulated_target_as_in_the_
         (VOLATILE, "noop", 32, 64),
         (VOLATILE, "mq-deadline", 8, 64),
         ("ssd-s", "noop", 4, 16),
+        ("piq-128g", "noop", 8, 64),
         ("piq-128g", "bfq", 8, 64),
     ] {
         closed_loops_agree(device, scheduler, depth, queue, &jobs);

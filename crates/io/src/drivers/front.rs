@@ -47,6 +47,10 @@ pub struct Front<'a, O> {
     rests: VecDeque<Rest>,
     /// Something changed and the scheduler was not asked yet.
     ask: bool,
+    /// A command without data went to a simulated target, where such may take no time at all.
+    looks: bool,
+    /// Something completed while requests were dispatched, and whoever waits has not heard of it.
+    completed_at_once: bool,
     split_requests: u64,
     completed: Vec<Completed>,
 }
@@ -79,6 +83,8 @@ impl<'a, O: Observer> Front<'a, O> {
             operations: vec![0; slots],
             rests: VecDeque::with_capacity(slots),
             ask: false,
+            looks: false,
+            completed_at_once: false,
             split_requests: 0,
             completed: Vec::with_capacity(info.depth as usize),
             target,
@@ -184,6 +190,18 @@ impl<'a, O: Observer> Front<'a, O> {
     /// # Errors
     /// The target refuses.
     pub fn dispatch(&mut self) -> Result<(), DriverError> {
+        self.issue()?;
+        // What a command that took no time leaves free goes to who waits for it, before anybody else comes at this instant: as in the simulator.
+        while std::mem::take(&mut self.looks) {
+            let free = self.free_tags.len();
+            self.wait_for_target(self.now)?;
+            self.completed_at_once |= self.free_tags.len() > free;
+            self.issue()?;
+        }
+        Ok(())
+    }
+
+    fn issue(&mut self) -> Result<(), DriverError> {
         self.hand_over()?;
         self.ask |= self.stack.take_changed(self.now);
         while self.ask && self.rests.is_empty() && !self.free_tags.is_empty() {
@@ -215,6 +233,7 @@ impl<'a, O: Observer> Front<'a, O> {
             self.target.submit(tag, Operation { sectors, ..*left })?;
             self.free_tags.pop();
             self.slots[tag as usize] = rest.slot;
+            self.looks |= self.is_simulated && left.command != planewise_model::Operation::Transfer;
             left.start = Lsn(left.start.0 + u64::from(sectors));
             left.sectors -= sectors;
             // What was to be flushed first was, before the first piece.
@@ -236,6 +255,9 @@ impl<'a, O: Observer> Front<'a, O> {
     /// # Errors
     /// The target failed; what completed before is taken note of. Nothing is under way, or due, and requests wait.
     pub fn wait(&mut self, until: Ns) -> Result<(), DriverError> {
+        if std::mem::take(&mut self.completed_at_once) {
+            return Ok(());
+        }
         // While the target has no tag, the scheduler is asked when it has one, not when it wanted to be.
         let wake = if self.ask { Ns::MAX } else { self.stack.wake() };
         let until = until.min(wake);
