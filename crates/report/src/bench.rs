@@ -84,7 +84,7 @@ const COMMANDS: [(&str, Shown); 3] = [
         "latency of flushes, mean",
         Shown {
             value: |run| run.metrics.flushes.as_ref().map_or(0.0, |of| of.latency_ns.mean),
-            text: format::time,
+            text: time_or_none,
             more_is_better: false,
         },
     ),
@@ -95,7 +95,7 @@ const COMMANDS: [(&str, Shown); 3] = [
                 let discards = run.metrics.discards.as_ref();
                 discards.map_or(0.0, |of| commands::mb_per_s(of, run.metrics.duration_ns))
             },
-            text: format::three_digits,
+            text: rate_or_none,
             more_is_better: true,
         },
     ),
@@ -103,11 +103,21 @@ const COMMANDS: [(&str, Shown); 3] = [
         "latency of discards, mean",
         Shown {
             value: |run| run.metrics.discards.as_ref().map_or(0.0, |of| of.latency_ns.mean),
-            text: format::time,
+            text: time_or_none,
             more_is_better: false,
         },
     ),
 ];
+
+/// A run may have none of them.
+fn time_or_none(ns: f64) -> String {
+    if ns > 0.0 { format::time(ns) } else { ABSENT.to_owned() }
+}
+
+/// As [`time_or_none`].
+fn rate_or_none(mb_per_s: f64) -> String {
+    if mb_per_s > 0.0 { format::three_digits(mb_per_s) } else { ABSENT.to_owned() }
+}
 
 fn matrix(results: &Results, sweep: &sweep::Sweep, shown: &Shown) -> Vec<Column> {
     let cells = sweep.values.iter().map(|value| Cell(value.clone(), Tone::Plain)).collect();

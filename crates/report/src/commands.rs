@@ -95,4 +95,29 @@ mod tests {
         let text = crate::single::single(&results, Style::default());
         assert!(text.contains("flushes         6,919"), "{text}");
     }
+
+    #[test]
+    fn a_bench_has_columns_of_flushes_and_discards_for_runs_and_jobs_only_where_there_are_some() {
+        let mut results = samples::sweep();
+        results.runs.truncate(2);
+        results.runs.iter_mut().for_each(|run| run.labels.workload.clear());
+        let plain = crate::bench::bench(&results, Style::default());
+        assert!(!plain.contains(FLUSHES) && !plain.contains(DISCARDS), "{plain}");
+        let latency_ns = Distribution { mean: 1_234_000.0, p99: 3_000_000, ..Default::default() };
+        let run = &mut results.runs[0];
+        run.metrics.duration_ns = 2_000_000_000;
+        run.metrics.discards = Some(CommandMetrics { count: 4, bytes: 8_000_000, latency_ns });
+        let jobs = &mut run.closed_loop.as_mut().unwrap().jobs;
+        jobs[0].flushes = Some(CommandMetrics { count: 10, bytes: 0, latency_ns });
+        jobs[0].duration_ns = 1_000_000_000;
+        let text = crate::bench::bench(&results, Style::default());
+        let (runs, jobs) = text.split_once("jobs").unwrap();
+        assert!(runs.contains(DISCARDS) && !runs.contains(FLUSHES), "{text}");
+        // 8 MB in 2 s; 10 flushes in 1 s; the other rows have none.
+        let row = runs.lines().find(|line| line.starts_with("noop")).unwrap();
+        assert!(row.contains("4.00  2.00  1.23 ms  3.00 ms"), "{text}");
+        assert!(jobs.contains(FLUSHES) && jobs.contains("10.0  1.23 ms  3.00 ms"), "{text}");
+        let other = runs.lines().find(|line| line.starts_with("piq")).unwrap();
+        assert!(other.trim_end().split_whitespace().filter(|cell| *cell == "–").count() >= 4, "{text}");
+    }
 }
