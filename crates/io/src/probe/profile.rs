@@ -9,12 +9,12 @@ use super::latency::COMMAND_CYCLES;
 use super::mapping::Mapping;
 use super::queue::Commands;
 use super::relation::Relation;
-use planewise_model::Geometry;
 use planewise_model::profile::{
     AdvancedCommands, Arbitration, Collection, Interface, Link, PageLatency, Processor, Profile, ReadAhead,
     Regions, StreamRule, Timing, Translation, WriteBuffer,
 };
 use planewise_model::words::counted;
+use planewise_model::{Bytes, Geometry};
 use std::fmt::Write as _;
 
 /// Pages of a block where nothing tells: of the size that flash of the 2010s had.
@@ -47,10 +47,17 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         return Err("the probe has not looked at domains and latencies yet".into());
     };
     let mut source = Source::default();
-    let page_bytes = match findings.chunk.as_ref().and_then(|chunk| chunk.value) {
-        Some(size) => source.found(size.0, format!("chunk {size}")),
-        None => source.assumed(4096.max(u64::from(findings.subject.block_bytes)), "chunks of 4 KiB"),
+    let least = findings.page_bytes().0.max(u64::from(findings.subject.block_bytes));
+    let page_bytes = match findings.page.as_ref().and_then(|page| page.value) {
+        Some(size) => source.found(size.0, format!("pages of {size}")),
+        None => source.assumed(least, &format!("pages of {}", Bytes(least))),
+    };
+    let chunk = findings.chunk.as_ref().and_then(|chunk| chunk.value);
+    let chunk_pages = match chunk.filter(|chunk| chunk.0.is_multiple_of(page_bytes)) {
+        Some(size) => source.found(size.0 / page_bytes, format!("chunks of {size}")),
+        None => source.assumed(1, "chunks of a page"),
     } as u32;
+    let page_bytes = page_bytes as u32;
 
     let (levels, order) = match (domains.unit, domains.domain) {
         (Some(unit), domain) => {
@@ -93,6 +100,8 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         Some(Mapping::Static) => source.found(order, "static mapping".into()),
         None => source.assumed(order, "static mapping"),
     };
+    // Data that go to idle units do so page by page.
+    let chunk_pages = if allocation == "dynamic" { 1 } else { chunk_pages };
 
     let user_pages = findings.subject.capacity.0.div_ceil(u64::from(page_bytes));
     let onset = findings.collection.as_ref().and_then(|found| found.volume.value);
@@ -113,7 +122,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         source.note_found(format!("{together} programs at a time in a unit, as so many planes"));
     }
     let all_planes = u64::from(channels) * u64::from(chips) * u64::from(dies) * u64::from(planes);
-    let per_plane = user_pages.div_ceil(all_planes) as f64;
+    let per_plane = user_pages.div_ceil(all_planes).next_multiple_of(chunk_pages.into()) as f64;
     // Small devices need small blocks, or there is no block to spare.
     let mut pages_per_block = PAGES_PER_BLOCK;
     while pages_per_block > 16 && per_plane * spare / f64::from(pages_per_block) < 8.0 {
@@ -203,7 +212,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         translation: Translation {
             over_provisioning,
             allocation,
-            chunk_pages: 1,
+            chunk_pages,
             wear_levelling: "dynamic".into(),
             read_modify_write: true,
         },
