@@ -115,9 +115,9 @@ fn drawn_devices_are_understood_4() {
 }
 
 #[test]
-fn chunks_of_drives_with_blocks_of_4_kib_are_never_wrong_and_found_on_some() {
+fn chunks_of_drives_with_blocks_of_4_kib_are_never_wrong_and_mostly_found() {
     let mut found = 0;
-    let seeds = 300..306;
+    let seeds = 300..308;
     let drawn = seeds.end - seeds.start;
     for seed in seeds {
         let known = common::draw(seed);
@@ -143,7 +143,7 @@ fn chunks_of_drives_with_blocks_of_4_kib_are_never_wrong_and_found_on_some() {
             found += 1;
         }
     }
-    assert!(found > 0, "{found} of {drawn} found");
+    assert!(found * 4 > drawn * 3, "{found} of {drawn} found");
 }
 
 #[test]

@@ -163,7 +163,8 @@ impl Samples {
     pub(super) fn of(&self, kind: Kind) -> OfKind<'_> {
         let kind = kind as usize;
         let mut raw: Vec<f64> = self.inside.iter().map(|times| times.raw[kind]).collect();
-        let most = 1.3 * quantile(&mut raw, 0.9);
+        let edges = self.edges.iter().map(|(_, times)| times.raw[kind]);
+        let most = 1.3 * quantile(&mut raw.iter().copied().chain(edges).collect::<Vec<f64>>(), 0.9);
         let mut of = OfKind { samples: self, kind, usual: median(&mut raw), most, weight: 0.0 };
         // As much of what the blocks take alone as leaves the least spread: pages of several kinds differ in it, noise does not stay.
         let (with, without) = (of.inside_at(1.0).variance(), of.inside_at(0.0).variance());
@@ -201,7 +202,7 @@ pub(super) struct OfKind<'a> {
     kind: usize,
     /// How long the probe takes inside a page, ns.
     pub usual: f64,
-    /// What no more than a few take longer than inside a page, ns.
+    /// What no more than a few take longer than, ns.
     most: f64,
     /// How much of what blocks take alone is taken off.
     weight: f64,

@@ -60,7 +60,7 @@ pub struct Findings {
 /// What is taken for a page where none was found: that of most file systems and databases.
 pub(super) const USUAL_PAGE: Bytes = Bytes(4096);
 /// Longest page of any flash.
-const LONGEST_PAGE: Bytes = Bytes(32 << 10);
+pub(super) const LONGEST_PAGE: Bytes = Bytes(32 << 10);
 
 impl Findings {
     /// Bytes of a page; a chunk that may be one where pages are not known, else what is usual.

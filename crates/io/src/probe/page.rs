@@ -15,13 +15,14 @@
 
 use super::error::ProbeError;
 use super::finding::Finding;
+use super::findings::LONGEST_PAGE;
 use super::instrument::{Area, Instrument};
-use super::statistics::{Moments, confidence, in_errors, median, welch};
+use super::statistics::{Moments, confidence, in_errors, median, quantile, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use rand::RngExt;
 
-/// Longest page that is looked for, bytes.
+/// Longest period that is looked for, bytes.
 const LONGEST: u64 = 256 << 10;
 /// Samples of each probe in one round, and rounds at most.
 const ROUND: usize = 4096;
@@ -33,6 +34,8 @@ pub(super) const HINT: f64 = 4.5;
 pub(super) const PERCEPTIBLE: f64 = 0.04;
 /// Share of the usual time by which positions inside a page may not differ: an array read behind a slow controller is no more.
 const HARDLY: f64 = 0.004;
+/// Share of the reads below one that surely comes from flash: more than half may come from a buffer.
+const FLASH: f64 = 0.75;
 /// By how much the best size must be likelier than the next, as a logarithm.
 pub(super) const MARGIN: f64 = 8.0;
 
@@ -115,6 +118,10 @@ pub fn find(instrument: &mut Instrument<'_>, area: Area, rounds: usize) -> Resul
             return coarse(instrument, area, &samples, page.filter(|_| !is_divided), said);
         }
         let Some(page) = page.filter(|_| !is_divided) else { break };
+        if page * block_bytes > LONGEST_PAGE.0 {
+            let reason = "no page is as long, and what is inside shows none: a stripe of several drives, with what is smaller hidden";
+            return Ok(Page { size: Finding::undetermined(said.join("; "), reason), step: None });
+        }
         let z = folded.iter().map(|(_, folded)| folded.z).fold(0.0, f64::max);
         let by_single = folded.iter().any(|(kind, _)| *kind == Kind::Single);
         let most = if by_single { SURE } else { BY_PAIRS };
@@ -174,10 +181,14 @@ fn coarse(
     statistic +=
         &format!("{separator}a block takes {:.1} us, twice at once {:.1} us", once / 1e3, twice / 1e3);
     if let Some(page) = page {
-        let inside = samples[0].0.iter().filter(|(at, _)| !at.is_multiple_of(page));
-        let single = median(&mut inside.map(|&(_, time)| time).collect::<Vec<f64>>());
-        statistic += &format!("; inside, both in one read {:.1} us", single / 1e3);
-        if single < 0.93 * twice {
+        let inside = |kind: Kind| {
+            let samples = samples[kind as usize].0.iter().filter(|(at, _)| !at.is_multiple_of(page));
+            median(&mut samples.map(|&(_, time)| time).collect::<Vec<f64>>())
+        };
+        let [single, pair] = [Kind::Single, Kind::Pair].map(inside);
+        statistic +=
+            &format!("; inside, both in one read {:.1} us, in two {:.1} us", single / 1e3, pair / 1e3);
+        if single < 0.93 * twice && pair > 0.9 * twice {
             let size = Bytes(page * u64::from(block) * SECTOR_BYTES);
             let reason = "positions at multiples of it differ from those between, where both blocks are one array read";
             let size = Finding::of(size, BY_PAIRS, statistic, reason);
@@ -217,7 +228,7 @@ impl Samples {
     /// Whether positions inside pages of this size differ from one another, at the multiples of a part of it: then it is several pages.
     fn differ_inside(&self, page: u64) -> bool {
         let mut sorted: Vec<f64> = self.0.iter().map(|&(_, time)| time).collect();
-        let most = 4.0 * median(&mut sorted);
+        let most = 4.0 * quantile(&mut sorted, FLASH);
         (2..page).filter(|part| page.is_multiple_of(*part)).any(|part| {
             let mut classes = [Moments::default(); 2];
             let inside = self.0.iter().filter(|(at, _)| !at.is_multiple_of(page));
@@ -232,7 +243,8 @@ impl Samples {
     fn fold(&self, kind: Kind, longest: u64) -> Option<Folded> {
         let mut sorted: Vec<f64> = self.0.iter().map(|&(_, time)| time).collect();
         let middle = median(&mut sorted);
-        let times = self.0.iter().map(|&(at, time)| (at, time.min(4.0 * middle)));
+        let most = 4.0 * quantile(&mut sorted, FLASH);
+        let times = self.0.iter().map(|&(at, time)| (at, time.min(most)));
         let found = fold(&times.clone().collect::<Vec<_>>(), middle, kind, longest);
         if kind != Kind::Single {
             return found;
