@@ -53,13 +53,23 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         None => source.assumed(least, &format!("pages of {}", Bytes(least))),
     };
     let chunk = findings.chunk.as_ref().and_then(|chunk| chunk.value);
-    let chunk_pages = match chunk.filter(|chunk| chunk.0.is_multiple_of(page_bytes)) {
-        Some(size) => source.found(size.0 / page_bytes, format!("chunks of {size}")),
-        None => source.assumed(1, "chunks of a page"),
-    } as u32;
-    let page_bytes = page_bytes as u32;
+    // Pages that take turns on one unit, by its relation: a chunk, or as many planes.
+    let turns = domains.unit.map_or(1, |unit| unit.skipped);
+    let (unit, domain, chunk_pages) = match chunk.filter(|chunk| chunk.0.is_multiple_of(page_bytes)) {
+        Some(size) => {
+            let pages = source.found(size.0 / page_bytes, format!("chunks of {size}"));
+            (domains.unit, domains.domain, pages)
+        }
+        None if turns > 1 && domains.domain.is_none_or(|(stride, _)| stride.is_multiple_of(turns)) => {
+            source.note_assumed(&format!("chunks of {turns} pages, as a unit has so many in turn"));
+            let unit = domains.unit.map(|unit| Relation { skipped: 1, ..unit });
+            (unit, domains.domain.map(|(stride, degree)| (stride / turns, degree)), turns)
+        }
+        None => (domains.unit, domains.domain, source.assumed(1, "chunks of a page")),
+    };
+    let (page_bytes, chunk_pages) = (page_bytes as u32, chunk_pages as u32);
 
-    let (levels, order) = match (domains.unit, domains.domain) {
+    let (levels, order) = match (unit, domain) {
         (Some(unit), domain) => {
             let mut levels = levels(unit, domain);
             if interleaves(&levels, unit.units()).is_none() {
@@ -91,7 +101,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
             (vec![('c', u64::from(parallel))], "cwdp".to_owned())
         }
     };
-    let die_interleave = domains.unit.and_then(|unit| interleaves(&levels, unit.units())).unwrap_or(false);
+    let die_interleave = unit.and_then(|unit| interleaves(&levels, unit.units())).unwrap_or(false);
     let radix = |letter| levels.iter().find(|level| level.0 == letter).map_or(1, |level| level.1) as u32;
     let (channels, chips, dies, mut planes) = (radix('c'), radix('w'), radix('d'), radix('p'));
     let allocation = match findings.mapping.as_ref().and_then(|mapping| mapping.value) {
