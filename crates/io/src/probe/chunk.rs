@@ -375,19 +375,24 @@ fn statistic(grid: Grid, samples: &Samples, said: &[Said; 2]) -> String {
                     ordinal(period.pages),
                     saved / 1e3,
                     in_errors(*z),
-                    -less / 1e3
+                    shown(-less)
                 )
             }
             _ => format!(
                 "{}: {} take {:+.1} us compared with the inside of pages, {:.1} us",
                 kind.name(),
                 counted(samples.edges.len() as u64, "edge"),
-                -of.less(|_| true).0 / 1e3,
+                shown(-of.less(|_| true).0),
                 of.usual / 1e3
             ),
         });
     }
     parts.join("; ")
+}
+
+/// In microseconds, and no less than nothing where it rounds to that.
+fn shown(time: f64) -> f64 {
+    if time.abs() < 50.0 { 0.0 } else { time / 1e3 }
 }
 
 fn is_prime(number: u64) -> bool {

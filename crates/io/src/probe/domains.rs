@@ -229,13 +229,12 @@ pub fn find(
             also,
             "units of the device over its domains",
         );
-        return Ok(at_most(domains, if is_one { SURE } else { NOT_ONE }));
+        let sure = if shows_all(chunks, unit) { SURE } else { LESS_SURE };
+        return Ok(at_most(domains, if is_one { sure } else { NOT_ONE }));
     }
     let relation = best.relation;
     domains.unit = Some(relation);
-    // An area that is no larger than what may be between two levels does not show the upper one.
-    let numbers = chunks.area.sectors / chunks.run;
-    let sure = if relation.outer == 1 && numbers < 2 * relation.period() * WIDEST { LESS_SURE } else { SURE };
+    let sure = if shows_all(chunks, relation) { SURE } else { LESS_SURE };
     domains.units = Finding::of(relation.units(), sure, statistic, described(relation));
     let alike = find_domains(instrument, chunks, rounds, &mut domains, relation)?;
     if !alike && !is_one {
@@ -245,6 +244,11 @@ pub fn find(
         domains.domain = None;
     }
     Ok(at_most(doubted(domains, &tested, queue, chunks), if is_one { SURE } else { NOT_ONE }))
+}
+
+/// Whether the area shows all levels of units: one that is no larger than what may be between two does not show the upper one.
+fn shows_all(chunks: Chunks, unit: Relation) -> bool {
+    unit.outer > 1 || chunks.area.sectors / chunks.run >= 2 * unit.period() * WIDEST
 }
 
 /// Confidence of what every test bears out.

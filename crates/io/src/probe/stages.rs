@@ -444,11 +444,12 @@ fn alone(findings: &Findings) -> f64 {
 
 /// Why throughput and reads in sequence say nothing of a drive.
 const NOTHING_INSIDE: &str =
-    "neither chunks nor units are to be seen: what was measured may be RAM, a cache, or the host";
+    "neither pages nor units are to be seen: what was measured may be RAM, a cache, or the host";
 
 /// Whether something of the flash showed in reads.
 fn is_inside_seen(findings: &Findings) -> bool {
-    findings.chunk.as_ref().is_some_and(|chunk| chunk.value.is_some())
+    findings.page.as_ref().is_some_and(|page| page.value.is_some())
+        || findings.chunk.as_ref().is_some_and(|chunk| chunk.value.is_some())
         || findings.domains.as_ref().is_some_and(|domains| domains.units.value.is_some())
 }
 
@@ -495,10 +496,10 @@ fn find_write_buffer(
         found.size = found.size.not_known(NOTHING_INSIDE);
         found.kept = found.kept.not_known(NOTHING_INSIDE);
     }
-    let doubt = match &findings.chunk {
+    let doubt = match findings.page.as_ref().filter(|page| page.value.is_some()).or(findings.chunk.as_ref()) {
         _ if is_several(findings) => Some(SEVERAL),
         Some(Finding { value: Some(_), .. }) => None,
-        _ => Some("without a chunk size nobody knows what each write takes of it"),
+        _ => Some("without a page size nobody knows what each write takes of it"),
     };
     if let Some(doubt) = doubt.filter(|_| !found.size.absent) {
         found.size = found.size.not_known(doubt);
