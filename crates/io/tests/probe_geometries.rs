@@ -117,7 +117,7 @@ fn drawn_devices_are_understood_4() {
 #[test]
 fn chunks_of_drives_with_blocks_of_4_kib_are_never_wrong_and_mostly_found() {
     let mut found = 0;
-    let seeds = 300..308;
+    let seeds = 300..306;
     let drawn = seeds.end - seeds.start;
     for seed in seeds {
         let known = common::draw(seed);

@@ -29,8 +29,14 @@ use rand::RngExt;
 
 /// Least share of what pairs save at a chunk's edge that a read across two pages of one chunk takes longer than one inside a page.
 const SERIAL: f64 = 0.6;
+/// Share of what edges save on the average that most of them have to save where all are edges of chunks: some may save only an array read, others
+/// a transfer as well; and where they are of one period.
+const PART: f64 = 0.2;
+const MOST: f64 = 0.4;
 /// Confidence of chunks that only long reads show.
 const BY_READS: f64 = 0.8;
+/// Bus time of a sector that is too little for any flash, ns: whole pages are moved, whatever is asked for, and nobody knows for how long.
+const LEAST_TRANSFER: f64 = 100.0;
 /// Confidence where places are held for all of a read's latency, or noise hides small differences.
 const LESS_SURE: f64 = 0.9;
 
@@ -53,15 +59,19 @@ impl Said {
         let z = less / error;
         let Some(folded) = kind.fold(grid) else {
             return match kind.compared(|_| true, 0.0) {
-                Compared::Passes => Said::One(z),
+                Compared::Passes if kind.are_alike(|_| true, PART) => Said::One(z),
+                Compared::Passes => Said::Unclear,
                 Compared::Waits | Compared::About => Said::Nothing,
                 Compared::Unclear => Said::Unclear,
             };
         };
-        match kind.compared(|edge| !folded.period.holds(edge), folded.saved) {
-            Compared::Passes => Said::One(z),
-            Compared::Unclear => Said::Unclear,
-            compared => Said::Run(folded, compared),
+        let compared = kind.compared(|edge| !folded.period.holds(edge), folded.saved);
+        match compared {
+            Compared::Passes if kind.are_alike(|_| true, PART) => Said::One(z),
+            Compared::Waits | Compared::About if kind.are_alike(|edge| folded.period.holds(edge), MOST) => {
+                Said::Run(folded, compared)
+            }
+            _ => Said::Unclear,
         }
     }
 
@@ -173,6 +183,17 @@ fn several(
         "{statistic}; a read across two pages of one takes {:.1} us longer than one inside a page",
         longer / 1e3
     );
+    // A bus that is slower than the array behind registers makes all on it wait alike.
+    let transfer = of_block(instrument, grid)?;
+    let statistic = format!("{statistic}, a block's transfer {:.1} us", transfer / 1e3);
+    if saved < 2.0 * transfer {
+        let reason =
+            "pages wait for one another no longer than a transfer may take: in one place, or on one bus";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
+    if transfer < LEAST_TRANSFER * grid.block as f64 {
+        sure = sure.min(LESS_SURE);
+    }
     if longer < SERIAL * saved {
         let reason = "two pages that wait for one another as two commands are read at once by one: a drive of an array that takes one command at a time, or a bus";
         return Ok(Finding::undetermined(statistic, reason));

@@ -254,11 +254,31 @@ impl OfKind<'_> {
         }
     }
 
-    /// The period whose edges are the fastest, if it is clear.
+    /// Whether most of these edges are faster than the inside of pages, which their mean does not tell: so that at least three of four are so by this
+    /// share of what the mean saves.
+    pub(super) fn are_alike(&self, wanted: impl Fn(u64) -> bool, share: f64) -> bool {
+        let (less, _) = self.less(&wanted);
+        let inside = self.samples.inside.iter();
+        let mut inside: Vec<f64> = inside.map(|times| self.kept(times, self.weight)).collect();
+        let edges = self.samples.edges.iter().filter(|(edge, _)| wanted(*edge));
+        let mut edges: Vec<f64> = edges.map(|(_, times)| self.kept(times, self.weight)).collect();
+        quantile(&mut inside, 0.75) - quantile(&mut edges, 0.75) > share * less
+    }
+
+    /// The period whose edges are the fastest, if it is clear: of edges that save anything to speak of, however much, or else by how much they do.
     pub(super) fn fold(&self, grid: Grid) -> Option<Folded> {
+        let inside = self.inside_at(self.weight);
+        let perceptible = (PERCEPTIBLE * self.usual).max(3.0 * inside.variance().sqrt());
+        let of_some = self.fold_from(grid, inside.mean() - 1.5 * perceptible);
+        of_some.or_else(|| self.fold_from(grid, f64::NEG_INFINITY))
+    }
+
+    /// The same, with times that are no shorter than `shortest`.
+    fn fold_from(&self, grid: Grid, shortest: f64) -> Option<Folded> {
+        let kept = |times: &Times| self.kept(times, self.weight).max(shortest);
         let edges: Vec<(u64, f64)> =
-            self.samples.edges.iter().map(|(edge, times)| (*edge, self.kept(times, self.weight))).collect();
-        let all = self.class(|_| true);
+            self.samples.edges.iter().map(|(edge, times)| (*edge, kept(times))).collect();
+        let all = Moments::of(edges.iter().map(|(_, time)| *time));
         // Times of a model without noise have no spread of their own, but a thousandth of their size is as good as none.
         let least = (1e-3 * self.usual).powi(2);
         let longest = (LONGEST / SECTOR_BYTES).min(grid.area.sectors / FEWEST) / grid.step;
@@ -294,9 +314,11 @@ impl OfKind<'_> {
         // Pages of several kinds may take turns, too: the same has to show when what they take alone is all taken off.
         let period = folded.period;
         let [faster, rest] = [true, false].map(|is| self.class_at(1.0, |edge| period.holds(edge) == is));
+        let own = rest.mean() - faster.mean();
+        let is_of_edges = own > 0.5 * folded.saved && own > 3.0 * error(&faster, &rest);
+        let [faster, rest] = [true, false].map(|is| self.class(|edge| period.holds(edge) == is));
         let saved = rest.mean() - faster.mean();
-        let is_of_edges = saved > 0.5 * folded.saved && saved > 3.0 * error(&faster, &rest);
-        (is_clear && is_of_edges).then_some(folded)
+        (is_clear && is_of_edges).then_some(Folded { saved, ..folded })
     }
 }
 
