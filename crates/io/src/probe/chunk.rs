@@ -328,7 +328,9 @@ fn by_reads(
         Bytes(whole * SECTOR_BYTES),
         of_whole / 1e3
     );
-    let is_serial = of_whole > 0.8 * (inside + (whole / grid.step - 1) as f64 * longer);
+    // What a bus takes for all of it must not hide whether the arrays took turns.
+    let arrays = (whole / grid.step - 1) as f64 * longer;
+    let is_serial = of_whole > 0.8 * (inside + arrays) && arrays > 0.4 * of_whole;
     if !is_even || longer < SERIAL * saved || saved < 2.0 * transfer || !is_serial {
         let reason = "reads across some edges between pages take longer than across others, but not as two array reads would";
         return Ok(Finding::undetermined(statistic, reason));
