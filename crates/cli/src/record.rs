@@ -65,7 +65,13 @@ impl Recorder {
         self.flush();
         match self.error {
             Some(error) => Err(error),
-            None => self.target.finish().map(|_| ()),
+            None => {
+                // A trace without its flushes is another trace: it is not to be found out at its replay.
+                if let Some(note) = self.target.note() {
+                    eprintln!("note: --record: {note}");
+                }
+                self.target.finish().map(|_| ())
+            }
         }
     }
 

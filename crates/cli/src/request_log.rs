@@ -180,7 +180,7 @@ fn write_group(
     let names = ["read", "write", "flush", "discard"].map(ByteArray::from);
     let what = |request: &Request| match request.operation {
         Operation::Transfer => request.direction.index(),
-        Operation::Flush => 2,
+        Operation::Flush | Operation::FlushWithMetadata => 2,
         Operation::Discard => 3,
     };
     let directions: Vec<ByteArray> = rows.iter().map(|row| names[what(&row.request)].clone()).collect();

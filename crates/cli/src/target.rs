@@ -28,8 +28,10 @@ pub fn longest(largest: Option<u32>, depth: u32) -> Bytes {
 /// What a command wants of its target.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// Whether it writes.
+    /// Whether it writes or discards.
     pub writes: bool,
+    /// Whether it discards.
+    pub discards: bool,
     /// Operations under way at a time.
     pub depth: u32,
     /// Longest operation; simulated targets have their own limit.
@@ -139,7 +141,7 @@ pub fn open(
     wanted: Wanted,
     quiet: bool,
 ) -> Result<Box<dyn Target>, Failure> {
-    let Wanted { writes, depth, longest, condition, seed } = wanted;
+    let Wanted { writes, discards, depth, longest, condition, seed } = wanted;
     if let Some(Simulated { profile, layout }) = simulated(name)? {
         arguments.check_simulated(name)?;
         return Ok(match layout {
@@ -149,6 +151,7 @@ pub fn open(
     }
     let options = RealOptions {
         writes,
+        discards,
         destroy_data: arguments.destroy_data.clone(),
         engine: arguments.engine.unwrap_or_default(),
         processor: arguments.cpu.unwrap_or_default(),

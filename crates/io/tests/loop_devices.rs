@@ -194,3 +194,52 @@ fn a_device_that_fails_is_said_to_fail_and_where() {
     assert!(error.contains(&format!("a read of 4096 bytes at sector {end} failed:")), "{error}");
     assert!(error.contains("dmesg"), "{error}");
 }
+
+#[test]
+fn a_block_device_is_trimmed_where_it_is_told_to_by_either_engine() {
+    use planewise_io::target::real::Engine;
+    for engine in [Engine::IoUring, Engine::Synchronous] {
+        let Some(device) = Loop::new(&[]) else { return };
+        std::fs::write(&device.device, vec![7u8; BYTES as usize]).unwrap();
+        let options = RealOptions {
+            writes: true,
+            discards: true,
+            destroy_data: Some(device.base().to_owned()),
+            engine,
+            depth: 4,
+            ..RealOptions::default()
+        };
+        let mut target = match open(&device.device, &options) {
+            Ok(target) => target,
+            Err(error) => {
+                eprintln!("skipped: {error}");
+                continue;
+            }
+        };
+        // Reads and a flush are under way beside it, and one discard is longer than what is moved at once.
+        let operations = [
+            Operation::read(Lsn(0), 8),
+            Operation::discard(Lsn(64), 64),
+            Operation::flush(),
+            Operation::discard(Lsn(8192), 8192),
+        ];
+        for (tag, operation) in operations.into_iter().enumerate() {
+            target.submit(tag as u32, operation).unwrap();
+        }
+        let mut completed = Vec::new();
+        while completed.len() < 4 {
+            if let Err(error) = target.wait(Ns::MAX, &mut completed) {
+                panic!("{engine}: {error}");
+            }
+        }
+        let mut tags: Vec<u32> = completed.iter().map(|one| one.tag).collect();
+        tags.sort_unstable();
+        assert_eq!(tags, [0, 1, 2, 3], "{engine}");
+        target.flush().unwrap();
+        drop(target);
+        let bytes = std::fs::read(&device.backing).unwrap();
+        let is = |from: usize, to: usize, byte: u8| bytes[from * 512..to * 512].iter().all(|of| *of == byte);
+        assert!(is(0, 64, 7) && is(64, 128, 0) && is(128, 8192, 7) && is(8192, 16384, 0), "{engine}");
+        assert!(is(16384, BYTES as usize / 512, 7), "{engine}");
+    }
+}

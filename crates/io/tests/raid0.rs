@@ -242,3 +242,56 @@ fn what_an_array_cannot_take_is_refused_by_name() {
     let error = Raid0Target::new("raid0:big", layout, &device(), Condition::Filled, 4, 1).err().unwrap();
     assert!(error.to_string().starts_with("raid0:big: found a chunk of 1.0 GiB"), "{error}");
 }
+
+#[test]
+fn a_flush_of_an_array_takes_what_its_slowest_member_takes() {
+    let changes = "write_buffer.power_loss_protection=false,write_buffer.watermark=0.9";
+    let profile = device().changed(changes, "volatile").unwrap();
+    let layout: Layout = "4x4k".parse().unwrap();
+    let flush_after = |pages: &[u64]| {
+        let mut target =
+            Raid0Target::new("raid0:test", layout, &profile, Condition::Filled, 32, SEED).unwrap();
+        let writes: Vec<Operation> = pages.iter().map(|page| Operation::write(Lsn(page * 8), 8)).collect();
+        drive(&mut target, 32, &writes);
+        let before = target.now();
+        let completed = drive(&mut target, 32, &[Operation::flush()]);
+        assert_eq!((completed.len(), completed[0].1), (1, before));
+        completed[0].2 - before
+    };
+    let member_after = |pages: u64| {
+        let mut target = SimTarget::new(&profile, Condition::Filled, 32, SEED).unwrap();
+        let writes: Vec<Operation> = (0..pages).map(|page| Operation::write(Lsn(page * 8), 8)).collect();
+        drive(&mut target, 32, &writes);
+        let before = target.now();
+        drive(&mut target, 32, &[Operation::flush()])[0].2 - before
+    };
+    let nothing = member_after(0);
+    assert!(nothing < Ns(100_000) && member_after(1) > Ns(200_000));
+    assert_eq!(flush_after(&[]), nothing);
+    // Chunks of a page go round: page 2 is on the third member.
+    for page in 0..4 {
+        assert_eq!(flush_after(&[page]), member_after(1), "page {page}");
+    }
+    assert_eq!(flush_after(&[0, 1, 2, 3]), member_after(1));
+    // Three pages on the second member, one on the first.
+    assert_eq!(flush_after(&[0, 1, 5, 9]), member_after(3));
+    // By itself it takes the same: it did nothing until now.
+    let mut target = Raid0Target::new("raid0:test", layout, &profile, Condition::Filled, 4, SEED).unwrap();
+    drive(&mut target, 4, &[Operation::write(Lsn(0), 8)]);
+    let before = target.now();
+    assert_eq!(target.flush().unwrap() - before, member_after(1));
+}
+
+#[test]
+fn a_discard_of_an_array_is_one_of_each_member_that_it_touches() {
+    let mut target = array("4x32k", Condition::Filled, 8, SEED);
+    let sectors = target.info().sectors();
+    // All of it, more than is moved at once, in one operation.
+    let length = (sectors / 8 * 8).min(1 << 20) as u32;
+    drive(&mut target, 8, &[Operation::discard(Lsn(0), length)]);
+    let before = target.now();
+    let took = drive(&mut target, 8, &[Operation::read(Lsn(64), 8)])[0].2 - before;
+    let mut written = array("4x32k", Condition::Filled, 8, SEED);
+    let from_flash = drive(&mut written, 8, &[Operation::read(Lsn(64), 8)])[0].2;
+    assert!(took < from_flash, "{took} without flash, {from_flash} with it");
+}

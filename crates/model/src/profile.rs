@@ -228,6 +228,9 @@ pub struct Collection {
     pub replica_pages: u32,
     /// Time that a die needs to suspend a program or an erase for a read, and again to resume it, ns; for `yielding`.
     pub suspend_ns: u64,
+    /// What the steps of a move hold: the `chip` alone, where a profile does not name it, or its `channel` too, while the array works.
+    #[serde(default, skip_serializing_if = "Holds::is_chip")]
+    pub holds: Holds,
     /// When pages leave the valid page buffer for flash: `between` two issues too, to chips that no waiting request needs (GC paper, section 4.2.2 and
     /// figure 5), or `empty`: only while no request waits in the I/O queue (algorithm 1).
     #[serde(default)]
@@ -272,11 +275,31 @@ impl Default for Collection {
             buffer_read_ns: 50,
             replica_pages: 128,
             suspend_ns: 20_000,
+            holds: Holds::Chip,
             write_backs: WriteBackRule::default(),
             write_back_chips: write_back_chips(),
             write_back_watermark: write_back_watermark(),
             write_back_within_ns: write_back_within_ns(),
         }
+    }
+}
+
+/// What a step of a move holds: an array read, a transfer, a program or a copyback.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Holds {
+    /// Its die, or its chip where dies do not interleave; the channel only for what is transferred: the chips of a channel work side by
+    /// side.
+    #[default]
+    Chip,
+    /// The channel as well, from the command to the end of the array's work: nobody else on the channel transfers meanwhile. So do
+    /// simulators that move pages in one step (SSDsim, on which the papers' own rests).
+    Channel,
+}
+
+impl Holds {
+    fn is_chip(&self) -> bool {
+        *self == Holds::Chip
     }
 }
 

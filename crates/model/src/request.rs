@@ -39,10 +39,20 @@ pub enum Operation {
     /// To move data.
     #[default]
     Transfer,
-    /// To keep everything that was acknowledged before it from a loss of power (NVMe Flush, ATA FLUSH CACHE). Has no sectors.
+    /// To keep everything that was acknowledged before it from a loss of power (NVMe Flush, ATA FLUSH CACHE; `fdatasync`). Has no sectors.
     Flush,
+    /// The same, and what a file system knows of its file (`fsync`). A device has nothing of the kind: there it is a flush.
+    FlushWithMetadata,
     /// To forget sectors: they need not be kept, and read as zeros (NVMe Deallocate, ATA TRIM, SCSI UNMAP). Moves no data.
     Discard,
+}
+
+impl Operation {
+    /// Whether it is a flush, with metadata or without.
+    #[inline]
+    pub const fn is_flush(self) -> bool {
+        matches!(self, Operation::Flush | Operation::FlushWithMetadata)
+    }
 }
 
 /// What a write's acknowledgement promises about a loss of power.
@@ -51,12 +61,14 @@ pub enum Durability {
     /// Nothing: the data may be in a volatile buffer.
     #[default]
     Volatile,
-    /// The data are kept (Force Unit Access).
+    /// The data are kept (Force Unit Access; `O_DSYNC`).
     ForceUnitAccess,
     /// The data may be volatile, but all that was acknowledged before is kept: a flush first, then the write (Linux's `REQ_PREFLUSH`).
     FlushFirst,
     /// Both are kept: what file systems ask of a commit record.
     FlushFirstForceUnitAccess,
+    /// The data are kept, and what a file system knows of its file (`O_SYNC`). To a device this is forced unit access.
+    ForceUnitAccessWithMetadata,
 }
 
 impl Durability {
@@ -77,7 +89,12 @@ impl Durability {
 
     /// Whether the write itself is kept once acknowledged.
     pub const fn forces_unit_access(self) -> bool {
-        matches!(self, Durability::ForceUnitAccess | Durability::FlushFirstForceUnitAccess)
+        matches!(
+            self,
+            Durability::ForceUnitAccess
+                | Durability::FlushFirstForceUnitAccess
+                | Durability::ForceUnitAccessWithMetadata
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! The tables at the end of a bench: what each run, and each job in it, got done.
 
+use crate::commands;
 use crate::format::{self, ABSENT, NEGLIGIBLE};
 use crate::names;
 use crate::sweep::{self, sweep};
@@ -23,6 +24,12 @@ pub fn bench(results: &Results, style: Style) -> String {
         out += &table::table_lines(&matrix(results, &sweep, &THROUGHPUT), style).text;
         out += &format!("\n{}\n", paint("latency of all requests, mean", Tone::Strong, style));
         out += &table::table_lines(&matrix(results, &sweep, &LATENCY), style).text;
+        for (title, shown) in COMMANDS {
+            if results.runs.iter().any(|run| (shown.value)(run) > 0.0) {
+                out += &format!("\n{}\n", paint(title, Tone::Strong, style));
+                out += &table::table_lines(&matrix(results, &sweep, &shown), style).text;
+            }
+        }
         // Of several schemes the matrix compares what all jobs get done; of one, jobs are all that is left to tell.
         if sweep.columns.len() == 1 {
             out += &by_job(results, style);
@@ -30,7 +37,11 @@ pub fn bench(results: &Results, style: Style) -> String {
         let notes = apart_note(results, style) + &table::notes(results, style);
         if notes.is_empty() { out } else { out + "\n" + &notes }
     } else {
-        let block = Block { columns: columns(results), spare: &[("fairness", "fairness")], stacked };
+        let block = Block {
+            columns: columns(results),
+            spare: &[("fairness", "fairness"), (commands::DISCARDS, "discards")],
+            stacked,
+        };
         out += &block.text(results, style, &mut left_out);
         out += &by_job(results, style);
         out + "\n" + &table::footer(results, &left_out, style) + &apart_note(results, style)
@@ -66,6 +77,47 @@ const THROUGHPUT: Shown =
     Shown { value: sweep::throughput, text: format::three_digits, more_is_better: true };
 const LATENCY: Shown =
     Shown { value: |run| run.metrics.all.latency_ns.mean, text: format::time, more_is_better: false };
+
+/// Flushes and discards, which are in neither of the others.
+const COMMANDS: [(&str, Shown); 3] = [
+    (
+        "latency of flushes, mean",
+        Shown {
+            value: |run| run.metrics.flushes.as_ref().map_or(0.0, |of| of.latency_ns.mean),
+            text: time_or_none,
+            more_is_better: false,
+        },
+    ),
+    (
+        "discarded, MB/s",
+        Shown {
+            value: |run| {
+                let discards = run.metrics.discards.as_ref();
+                discards.map_or(0.0, |of| commands::mb_per_s(of, run.metrics.duration_ns))
+            },
+            text: rate_or_none,
+            more_is_better: true,
+        },
+    ),
+    (
+        "latency of discards, mean",
+        Shown {
+            value: |run| run.metrics.discards.as_ref().map_or(0.0, |of| of.latency_ns.mean),
+            text: time_or_none,
+            more_is_better: false,
+        },
+    ),
+];
+
+/// A run may have none of them.
+fn time_or_none(ns: f64) -> String {
+    if ns > 0.0 { format::time(ns) } else { ABSENT.to_owned() }
+}
+
+/// As [`time_or_none`].
+fn rate_or_none(mb_per_s: f64) -> String {
+    if mb_per_s > 0.0 { format::three_digits(mb_per_s) } else { ABSENT.to_owned() }
+}
 
 fn matrix(results: &Results, sweep: &sweep::Sweep, shown: &Shown) -> Vec<Column> {
     let cells = sweep.values.iter().map(|value| Cell(value.clone(), Tone::Plain)).collect();
@@ -139,6 +191,10 @@ fn columns(results: &Results) -> Vec<Column> {
             columns.push(column(group, title, cells));
         }
     }
+    let of = |run: &RunResult| run.metrics.duration_ns;
+    let both: Vec<_> =
+        runs.iter().map(|run| [run.metrics.flushes.as_ref(), run.metrics.discards.as_ref()]).collect();
+    columns.extend(commands::columns(&both, &runs.iter().map(of).collect::<Vec<_>>()));
     let cells = runs
         .iter()
         .map(|run| match run.metrics.fairness.processes {
@@ -171,9 +227,16 @@ fn job_columns(results: &Results) -> Vec<Column> {
     columns.push(column("", "requests", cells(&|job| format::count(job.all.requests))));
     columns.push(column("", "MB/s", cells(&|job| format::three_digits(job.all.bandwidth_bytes_per_s / 1e6))));
     columns.push(column("", "IOPS", cells(&|job| format::three_digits(job.all.iops))));
-    columns.push(column("latency", "mean", cells(&|job| format::time(job.all.latency_ns.mean))));
-    columns.push(column("latency", "deviation", cells(&|job| format::time(job.all.latency_ns.deviation))));
-    columns.push(column("latency", "p99", cells(&|job| format::time(job.all.latency_ns.p99 as f64))));
+    // A job that only discards has no request to say it of.
+    let time = |job: &JobMetrics, ns: f64| {
+        if job.all.requests == 0 { ABSENT.to_owned() } else { format::time(ns) }
+    };
+    columns.push(column("latency", "mean", cells(&|job| time(job, job.all.latency_ns.mean))));
+    columns.push(column("latency", "deviation", cells(&|job| time(job, job.all.latency_ns.deviation))));
+    columns.push(column("latency", "p99", cells(&|job| time(job, job.all.latency_ns.p99 as f64))));
+    let both: Vec<_> = rows.iter().map(|(_, job)| [job.flushes.as_ref(), job.discards.as_ref()]).collect();
+    let windows: Vec<u64> = rows.iter().map(|(_, job)| job.duration_ns).collect();
+    columns.extend(commands::columns(&both, &windows));
     let fairness = |job: &JobMetrics| match job.processes {
         1 => ABSENT.to_owned(),
         _ if job.fairness == 0.0 => ABSENT.to_owned(),
@@ -197,6 +260,9 @@ fn stacked(results: &Results, style: Style) -> String {
                 format!("{what} {}", pick(run).map_or(ABSENT.to_owned(), |of| format::time(get(of))))
             });
             out += &paint(&format!("  {title:<5} {}\n", times.join("  ")), Tone::Plain, style);
+        }
+        for (title, words) in commands::completed(run) {
+            out += &paint(&format!("  {title} {words}\n"), Tone::Plain, style);
         }
     }
     out

@@ -77,8 +77,10 @@ pub(crate) fn changes(run: &RunResult) -> Vec<String> {
             (replay.late_for_room, "late because the queue was full"),
             (replay.writes_left_out, "writes left out"),
             (replay.flushes_left_out, "flushes left out"),
+            (replay.writes_unforced, "writes without their forced unit access"),
             (replay.discards_left_out, "discards left out"),
             (replay.widened, "widened to whole blocks"),
+            (replay.narrowed, "narrowed to whole blocks"),
             (replay.folded, "folded onto the target"),
             (replay.cut_at_end, "cut off at its end"),
         ]);

@@ -194,14 +194,20 @@ pub struct Replay {
     pub late_for_room: u64,
     /// Recorded requests that were left out because they write.
     pub writes_left_out: u64,
-    /// Flushes that were left out: targets take none among other requests.
+    /// Flushes that were left out.
     #[serde(default)]
     pub flushes_left_out: u64,
+    /// Writes that went without the flush or the forced unit access that they were recorded with.
+    #[serde(default)]
+    pub writes_unforced: u64,
     /// Discards that were left out.
     #[serde(default)]
     pub discards_left_out: u64,
     /// Requests that were widened to whole blocks of the target.
     pub widened: u64,
+    /// Discards that were narrowed to whole blocks of the target.
+    #[serde(default)]
+    pub narrowed: u64,
     /// Requests whose addresses were folded back onto the target.
     pub folded: u64,
     /// Of these, cut off at the end of the target.
@@ -236,6 +242,12 @@ pub struct JobMetrics {
     pub write: JobDirection,
     /// Reads and writes together.
     pub all: JobDirection,
+    /// Flushes: neither reads nor writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flushes: Option<CommandMetrics>,
+    /// Discards, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub discards: Option<CommandMetrics>,
     /// Jain's index of the bytes that its processes got: 1 when all got the same.
     pub fairness: f64,
 }

@@ -688,3 +688,88 @@ fn exhausted_space_is_an_error_that_says_how_things_stood() {
         }
     }
 }
+
+/// Who has channels and arrays when.
+#[derive(Default)]
+struct Spans {
+    executors_per_channel: u32,
+    /// By executor.
+    transfers: Vec<(u32, Ns, Ns)>,
+    moves: Vec<(u32, Ns, Ns)>,
+}
+
+impl Observer for Spans {
+    fn start(&mut self, geometry: &Geometry, executors: u32) {
+        self.executors_per_channel = executors / geometry.channels;
+    }
+    fn channel_busy(&mut self, _channel: u32, executor: u32, from: Ns, to: Ns, _work: Work) {
+        self.transfers.push((executor, from, to));
+    }
+    fn array_busy(
+        &mut self,
+        executor: u32,
+        from: Ns,
+        to: Ns,
+        what: ArrayOperation,
+        _planes: u32,
+        work: Work,
+    ) {
+        if work == Work::Collection && what != ArrayOperation::Erase {
+            self.moves.push((executor, from, to));
+        }
+    }
+}
+
+impl Spans {
+    fn channel(&self, executor: u32) -> u32 {
+        executor / self.executors_per_channel
+    }
+
+    /// Transfers while an array of another executor on the same channel moves a page.
+    fn beside_moves(&self) -> usize {
+        let is_beside = |&&(executor, from, to): &&(u32, Ns, Ns)| {
+            self.moves.iter().any(|&(of, begin, end)| {
+                of != executor && self.channel(of) == self.channel(executor) && begin < to && from < end
+            })
+        };
+        self.transfers.iter().filter(is_beside).count()
+    }
+
+    /// Two at a time on one channel.
+    fn overlapping_transfers(&self) -> usize {
+        let mut transfers = self.transfers.clone();
+        transfers.sort_by_key(|&(executor, from, _)| (self.channel(executor), from));
+        let meet = |pair: &&[(u32, Ns, Ns)]| {
+            self.channel(pair[0].0) == self.channel(pair[1].0) && pair[1].1 < pair[0].2
+        };
+        transfers.windows(2).filter(meet).count()
+    }
+}
+
+/// Commands without cycles and copyback are there, too: a step that transfers nothing waits for the channel all the same.
+#[test]
+fn moves_that_hold_the_channel_leave_it_to_nobody_while_the_array_works() {
+    use planewise_model::profile::Holds;
+    for scheme in ["traditional", "preemptive", "paced", "idle_chip"] {
+        for (copyback, command_ns) in [(false, 0), (false, 300), (true, 0), (true, 300)] {
+            let mut config = aged(scheme);
+            config.profile.advanced_commands.copyback = copyback;
+            config.profile.timing.command_ns = command_ns;
+            let requests = bursts(&config, 700, 0.4, 300);
+            let of = |holds: Holds| {
+                let mut config = config.clone();
+                config.profile.collection.holds = holds;
+                (watch::<Spans>(&config, &requests), measure(&config, &requests))
+            };
+            let case = format!("{scheme}, copyback {copyback}, command cycles of {command_ns} ns");
+            let (chip, of_chip) = of(Holds::Chip);
+            let (channel, of_channel) = of(Holds::Channel);
+            assert!(of_chip.metrics.gc.collections > 5, "{case}");
+            assert!(chip.beside_moves() > 10, "{case}: {}", chip.beside_moves());
+            assert_eq!(channel.beside_moves(), 0, "{case}");
+            assert_eq!((chip.overlapping_transfers(), channel.overlapping_transfers()), (0, 0), "{case}");
+            let mean = |result: &RunResult| result.metrics.read.latency_ns.mean;
+            assert!(mean(&of_channel) > mean(&of_chip), "{case}: reads wait longer");
+        }
+    }
+}

@@ -181,7 +181,7 @@ impl Workload for Readers {
         if self.issued[process].is_multiple_of(pause_after) {
             self.paused_until[process] = now + pause;
         }
-        Step::Submit(Io { start, sectors, direction: Direction::Read, synchronous: true })
+        Step::Submit(Io::transfer(start, sectors, Direction::Read, true))
     }
 
     fn completed(&mut self, process: u32, request: &Request, now: Ns) {

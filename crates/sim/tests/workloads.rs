@@ -266,3 +266,121 @@ fn threads_that_take_a_microsecond_to_wake_up_are_served_in_turn_and_not_in_slic
     assert!(in_no_time > 10.0, "{in_no_time} ms");
     assert!(default < 2.0 && (default - slow).abs() < 0.2, "{default} ms, {slow} ms");
 }
+
+/// A drive whose write buffer a loss of power empties.
+fn volatile() -> RunConfig {
+    let mut config = config();
+    config.profile.write_buffer = Some(planewise_model::profile::WriteBuffer {
+        pages: 256,
+        watermark: 0.5,
+        run_pages: 4,
+        entry_order: false,
+        in_flight_pages: 32,
+        power_loss_protection: false,
+    });
+    config
+}
+
+/// A model with these values, to its end.
+fn modelled(config: &RunConfig, name: &str, values: &[(&str, &str)]) -> Vec<Completion> {
+    let mut model = Model::embedded(name).unwrap();
+    for (key, value) in values {
+        model.set(key, value).unwrap();
+    }
+    drive(config, &mut *model.build(bytes(config), 3).unwrap()).unwrap()
+}
+
+const SMALL_OLTP: [(&str, &str); 6] = [
+    ("table_size", "64m"),
+    ("buffer_pool", "8m"),
+    ("journal_size", "8m"),
+    ("extent", "8m"),
+    ("max_requests", "300"),
+    ("threads", "8"),
+];
+
+#[test]
+fn a_transaction_waits_for_the_flush_behind_its_log() {
+    let without = [("journal", "0"), ("flushes", "0")];
+    let with = [("journal", "0"), ("flushes", "1")];
+    let run =
+        |own: &[(&str, &str)]| modelled(&volatile(), "sysbench-oltp-complex", &[&SMALL_OLTP, own].concat());
+    let (plain, flushed) = (run(&without), run(&with));
+    assert!(plain.iter().all(|completion| completion.request.is_transfer()));
+    let flushes: Vec<&Completion> =
+        flushed.iter().filter(|completion| completion.request.operation.is_flush()).collect();
+    assert!(flushes.len() > 50, "{} flushes", flushes.len());
+    for flush in &flushes {
+        // Of its process, a write before and nothing beside it.
+        let own = || flushed.iter().filter(|other| other.request.process == flush.request.process);
+        let before = own().filter(|other| other.sequence < flush.sequence).max_by_key(|other| other.sequence);
+        assert!(before.is_some_and(|before| before.request.moves_to_device()), "{flush:?}");
+        let beside = own().find(|other| {
+            other.sequence != flush.sequence
+                && other.completed > flush.request.arrival
+                && other.request.arrival < flush.completed
+        });
+        assert!(beside.is_none(), "{beside:?} beside {flush:?}");
+        let waited = before.unwrap().completed + Ns(1_000);
+        // The cleaner flushes behind the last of several writes, which need not be the one issued last.
+        assert!(flush.request.process == 9 || flush.request.arrival == waited, "{flush:?}");
+    }
+    let end = |all: &[Completion]| all.iter().map(|completion| completion.completed).max().unwrap();
+    assert!(end(&flushed) > end(&plain), "durability costs time");
+}
+
+#[test]
+fn a_journal_with_flushes_writes_its_commit_blocks_as_barriers() {
+    use planewise_model::Durability::{FlushFirstForceUnitAccess, Volatile};
+    for name in ["sysbench-oltp-complex", "sysbench-file"] {
+        let small: &[(&str, &str)] = if name == "sysbench-file" {
+            &[
+                ("total_size", "64m"),
+                ("journal_size", "8m"),
+                ("extent", "8m"),
+                ("max_requests", "600"),
+                ("files", "64"),
+            ]
+        } else {
+            &SMALL_OLTP
+        };
+        let run =
+            |flushes: &'static str| modelled(&volatile(), name, &[small, &[("flushes", flushes)]].concat());
+        let journal = |all: &[Completion]| {
+            let last = all.iter().map(|completion| completion.request.process).max().unwrap();
+            let mut own: Vec<Completion> =
+                all.iter().filter(|completion| completion.request.process == last).copied().collect();
+            own.sort_by_key(|completion| completion.sequence);
+            own
+        };
+        let (plain, flushed) = (run("0"), run("1"));
+        assert!(plain.iter().all(|one| one.request.durability == Volatile && one.request.is_transfer()));
+        let own = journal(&flushed);
+        assert!(own.len() > 10 && own.len().is_multiple_of(2), "{name}: {}", own.len());
+        for pair in own.chunks(2) {
+            let promises = [pair[0].request.durability, pair[1].request.durability];
+            assert_eq!(promises, [Volatile, FlushFirstForceUnitAccess], "{name}");
+            assert!(pair[1].request.arrival >= pair[0].completed, "{name}");
+        }
+        // A file without an inode to commit is flushed by itself.
+        let alone = flushed.iter().filter(|one| one.request.operation.is_flush()).count();
+        assert_eq!(alone > 0, name == "sysbench-file", "{name}: {alone} flushes");
+        let mean = |all: &[Completion]| {
+            let times = all.iter().map(|one| (one.completed - one.request.arrival).0);
+            times.sum::<u64>() / all.len() as u64
+        };
+        assert!(mean(&own) > mean(&journal(&plain)), "{name}: a barrier waits for what is before it");
+    }
+}
+
+#[test]
+fn synchronous_writes_of_the_file_benchmark_are_kept_where_flushes_are_on() {
+    let small = [("file_size", "16m"), ("extent", "8m"), ("requests", "100")];
+    for (flushes, forced) in [("0", false), ("1", true)] {
+        let all = modelled(&volatile(), "file-benchmark", &[&small[..], &[("flushes", flushes)]].concat());
+        for one in &all {
+            let is = one.request.durability.forces_unit_access();
+            assert_eq!(is, forced && one.request.moves_to_device());
+        }
+    }
+}

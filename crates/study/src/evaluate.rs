@@ -231,6 +231,10 @@ impl Context<'_> {
             (Some(Verdict::Direction), Some(false)) => Some(Verdict::Fails),
             (verdict, _) => verdict,
         };
+        let verdict = match verdict {
+            Some(Verdict::Holds) if entry.self_test => Some(Verdict::SelfTest),
+            verdict => verdict,
+        };
         let digits = entry.digits.unwrap_or(if entry.unit.is_empty() { 3 } else { 1 });
         let show = |value: Option<f64>| match value {
             Some(value) => format!("{value:.digits$}{}", entry.unit),
@@ -243,7 +247,7 @@ impl Context<'_> {
         let shown: Result<Vec<String>, String> =
             entry.shown.iter().map(|text| Ok(show(self.single(text).map_err(of)?))).collect();
         let shown = shown?;
-        let is_good = verdict.is_none_or(|verdict| verdict == Verdict::Holds);
+        let is_good = verdict.is_none_or(|verdict| verdict <= Verdict::Holds);
         Ok(Check {
             claim: entry.claim.clone(),
             what: entry.what.clone(),

@@ -116,6 +116,9 @@ pub struct CheckEntry {
     pub direction: Option<String>,
     /// Largest relative distance at which a number holds.
     pub within: Option<f64>,
+    /// The drive was set up by the study, not measured by the paper: to hold is to pass a test of the method.
+    #[serde(default)]
+    pub self_test: bool,
     pub only: Option<Size>,
     #[serde(default)]
     pub why: String,

@@ -140,6 +140,9 @@ impl fmt::Display for Size {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
+    /// The method finds what the study itself put into a drive, as the paper's drives are not known: nothing published is confirmed by
+    /// that. One that fails is [`Verdict::Fails`].
+    SelfTest,
     /// As published, within ten points or ten per cent, and on the same side of no effect.
     Holds,
     /// The same direction, another size.
@@ -152,6 +155,7 @@ impl Verdict {
     /// In words.
     pub fn name(self) -> &'static str {
         match self {
+            Verdict::SelfTest => "self-test passed",
             Verdict::Holds => "holds",
             Verdict::Direction => "holds in direction",
             Verdict::Fails => "does not hold",

@@ -78,6 +78,8 @@ pub struct Tally {
     pub direction: usize,
     /// Not at all.
     pub fails: usize,
+    /// Tests of the method on drives that the studies set up.
+    pub self_tests: usize,
     /// Without a verdict: nothing was published.
     pub open: usize,
 }
@@ -88,6 +90,7 @@ impl Tally {
         let mut tally = Tally::default();
         for verdict in verdicts {
             match verdict {
+                Some(Verdict::SelfTest) => tally.self_tests += 1,
                 Some(Verdict::Holds) => tally.holds += 1,
                 Some(Verdict::Direction) => tally.direction += 1,
                 Some(Verdict::Fails) => tally.fails += 1,

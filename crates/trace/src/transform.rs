@@ -4,7 +4,7 @@
 //! [`Source::then`] they chain:
 //!
 //! ```
-//! use planewise_model::{Operation, Request};
+//! use planewise_model::Request;
 //! use planewise_trace::transform::{Fold, ScaleTime, Source};
 //! let volume = planewise_trace::synth::volume("piq-hm_0").unwrap();
 //! let stream = planewise_trace::synth::Generator::new(&volume, 1000, 1).unwrap();
@@ -17,8 +17,8 @@
 use crate::error::TraceError;
 use crate::pipeline::Trace;
 use crate::synth::Generator;
+use planewise_model::Request;
 use planewise_model::units::{Lsn, Ns};
-use planewise_model::{Operation, Request};
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -152,13 +152,13 @@ impl Cut {
         let start = request.start.max(self.sectors.start);
         let end = request.end().min(self.sectors.end);
         // A flush has no sectors that could lie outside.
-        let lies_outside = start >= end && request.operation != Operation::Flush;
+        let lies_outside = start >= end && !request.operation.is_flush();
         if !self.requests.contains(&number) || !self.arrivals.contains(&request.arrival) || lies_outside {
             return None;
         }
         let base = *self.base.get_or_insert(request.arrival);
         let arrival = request.arrival.saturating_sub(base);
-        if request.operation == Operation::Flush {
+        if request.operation.is_flush() {
             return Some(Request { arrival, ..request });
         }
         Some(Request { arrival, start, sectors: (end.0 - start.0) as u32, ..request })

@@ -2,9 +2,9 @@
 
 use crate::Workload;
 use crate::error::WorkloadError;
-use crate::jobs::{self, Job, JobFile};
+use crate::jobs::{self, Job, JobFile, Kind};
 use crate::models::{self, Model};
-use planewise_model::{Direction, Ns};
+use planewise_model::Ns;
 
 /// A workload before it meets a device.
 #[derive(Clone, Debug, PartialEq)]
@@ -72,6 +72,7 @@ impl Definition {
             // Models lay their files out over the device, and all of them write.
             Definition::Model(_) => Ok(Needs {
                 writes_to: Some((0, device_bytes)),
+                trims: false,
                 in_flight: None,
                 largest: None,
                 written: None,
@@ -128,13 +129,15 @@ impl Definition {
 /// What a workload asks of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// First byte that it may write, and the first behind the last; none when it only reads.
+    /// First byte that it may write or trim, and the first behind the last; none when it only reads.
     pub writes_to: Option<(u64, u64)>,
+    /// Whether it trims.
+    pub trims: bool,
     /// Requests in flight at most, where that is known beforehand.
     pub in_flight: Option<u64>,
     /// Bytes of its largest request, where that is known beforehand.
     pub largest: Option<u32>,
-    /// Bytes that it writes at most, where that is known beforehand.
+    /// Bytes that it writes or trims at most, where that is known beforehand.
     pub written: Option<u64>,
     /// How long it takes, where that is known beforehand.
     pub time: Option<Ns>,
@@ -142,7 +145,7 @@ pub struct Needs {
 
 impl Needs {
     fn of_jobs(jobs: &[Job]) -> Needs {
-        let writers = || jobs.iter().filter(|job| job.uses(Direction::Write));
+        let writers = || jobs.iter().filter(|job| job.changes());
         let behind = |job: &Job| job.offset + u64::from(job.processes - 1) * job.offset_increment + job.size;
         let bounds = writers().map(|job| (job.offset, behind(job)));
         let written = |job: &Job| match job.bytes {
@@ -160,6 +163,7 @@ impl Needs {
         }
         Needs {
             writes_to: bounds.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1))),
+            trims: jobs.iter().any(|job| job.share.uses(Kind::Trim)),
             in_flight: Some(jobs.iter().map(|job| u64::from(job.depth) * u64::from(job.processes)).sum()),
             largest: jobs.iter().map(Job::largest).max(),
             written: writers().map(written).try_fold(0u64, |sum, bytes| sum.checked_add(bytes?)),

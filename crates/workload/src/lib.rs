@@ -17,7 +17,7 @@ pub mod values;
 pub use definition::{Definition, Needs};
 pub use error::WorkloadError;
 
-use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_model::{Direction, Durability, Lsn, Ns, Operation, Request};
 
 /// Several processes that issue requests, and what each does when.
 pub trait Workload: Send {
@@ -82,18 +82,39 @@ pub enum Step {
 pub struct Io {
     /// First sector.
     pub start: Lsn,
-    /// Number of sectors, at least 1.
+    /// Number of sectors: at least 1, but for flushes, which have none.
     pub sectors: u32,
-    /// Read or write.
+    /// Read or write; flushes and discards count as writes.
     pub direction: Direction,
+    /// What it asks for.
+    pub operation: Operation,
+    /// What the acknowledgement of a write promises.
+    pub durability: Durability,
     /// Whether someone waits for it, as [`Request::synchronous`].
     pub synchronous: bool,
 }
 
 impl Io {
+    /// A read or a write whose acknowledgement promises nothing about a loss of power.
+    pub const fn transfer(start: Lsn, sectors: u32, direction: Direction, synchronous: bool) -> Io {
+        let (operation, durability) = (Operation::Transfer, Durability::Volatile);
+        Io { start, sectors, direction, operation, durability, synchronous }
+    }
+
+    /// A flush that its process waits for: [`Operation::Flush`] or [`Operation::FlushWithMetadata`].
+    pub const fn flush(operation: Operation) -> Io {
+        Io { operation, ..Io::transfer(Lsn(0), 0, Direction::Write, true) }
+    }
+
     /// The request of process number `process` (from 0) that arrives at `now`. Requests number processes from 1, as 0 is nobody.
     pub fn request(self, now: Ns, process: u32) -> Request {
-        let Io { start, sectors, direction, synchronous } = self;
-        Request { synchronous, process: process + 1, ..Request::new(now, start, sectors, direction) }
+        let Io { start, sectors, direction, operation, durability, synchronous } = self;
+        Request {
+            operation,
+            durability,
+            synchronous,
+            process: process + 1,
+            ..Request::new(now, start, sectors, direction)
+        }
     }
 }

@@ -11,7 +11,7 @@ mod trace;
 pub use bench::BenchArguments;
 pub use drive::{DriveArguments, PlaceArgument};
 pub use probe::ProbeArguments;
-pub use replay::ReplayArguments;
+pub use replay::{ReplayArguments, Sends};
 pub use reproduce::ReproduceArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{

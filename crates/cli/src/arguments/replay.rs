@@ -2,8 +2,27 @@
 
 use super::{CommonArguments, DriveArguments, PartArguments, PlaceArgument, ReadArguments};
 use crate::axes::Given;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use planewise_model::Ns;
+
+/// What becomes of commands of a trace that move no data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sends {
+    /// They go to the target.
+    Send,
+    /// They are left out, and counted.
+    Skip,
+}
+
+impl Sends {
+    /// As it is written on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Sends::Send => "send",
+            Sends::Skip => "skip",
+        }
+    }
+}
 
 /// `planewise replay`
 ///
@@ -32,9 +51,22 @@ pub struct ReplayArguments {
     /// Widen requests to whole blocks of the target instead of refusing those that are not
     #[arg(long, help_heading = "Trace")]
     pub align: bool,
-    /// Leave writes out
-    #[arg(long, help_heading = "Trace")]
+    /// Leave writes out, and with them flushes and discards
+    #[arg(long, help_heading = "Trace", conflicts_with_all = ["flushes", "discards"])]
     pub reads_only: bool,
+    /// Whether flushes of the trace are sent, and writes as kept once acknowledged that were recorded so (forced unit access)
+    #[arg(
+        long,
+        value_name = "send|skip",
+        default_value = "send",
+        hide_possible_values = true,
+        help_heading = "Trace"
+    )]
+    pub flushes: Sends,
+    /// Whether discards of the trace are sent [default: send to a simulated target, skip before a real one, where --discards send
+    /// needs --destroy-data]
+    #[arg(long, value_name = "send|skip", hide_possible_values = true, help_heading = "Trace")]
+    pub discards: Option<Sends>,
     /// Lateness that 99 % of requests must not exceed for a replay to count as faithful, such as 200us
     #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = super::time, default_value = "1ms", help_heading = "Trace")]
     pub lateness_bound: Ns,

@@ -117,6 +117,7 @@ pub fn execute(
         arguments,
         target: name,
         writes: needs.iter().any(|needs| needs.writes_to.is_some()),
+        trims: needs.iter().any(|needs| needs.trims),
         count: runs.len(),
         largest,
         condition: condition.unwrap_or(Condition::Filled),
@@ -159,6 +160,7 @@ struct Bench<'a> {
     arguments: &'a BenchArguments,
     target: &'a str,
     writes: bool,
+    trims: bool,
     count: usize,
     /// Bytes of the largest request, where that is known.
     largest: Option<u32>,
@@ -172,6 +174,7 @@ impl Bench<'_> {
     fn open(&self, host: &HostOptions, depth: u32) -> Result<Box<dyn Target>, Failure> {
         let wanted = Wanted {
             writes: self.writes,
+            discards: self.trims,
             depth,
             longest: target::longest(self.largest, depth),
             condition: self.condition,
@@ -192,7 +195,12 @@ impl Bench<'_> {
         };
         let plan = WritePlan {
             target: info,
-            what: if self.count == 1 { "a workload" } else { "workloads, one after another" },
+            what: match (self.trims, self.count == 1) {
+                (false, true) => "a workload",
+                (false, false) => "workloads, one after another",
+                (true, true) => "a workload that trims",
+                (true, false) => "workloads that trim, one after another",
+            },
             start: Bytes(start),
             area: Bytes(end.min(info.capacity.0) - start),
             volume: sum(|needs| needs.written).map(Bytes),

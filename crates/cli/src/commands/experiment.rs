@@ -44,8 +44,14 @@ pub fn execute(arguments: &BenchArguments, name: &str, stop: &AtomicBool) -> Res
         None => described(&look_at(place)?),
     };
     let writes = (experiment.writes)(&options);
-    let wanted =
-        Wanted { writes, depth: *depth, longest: target::longest(None, *depth), condition, seed: host.seed };
+    let wanted = Wanted {
+        writes,
+        discards: false,
+        depth: *depth,
+        longest: target::longest(None, *depth),
+        condition,
+        seed: host.seed,
+    };
     let quiet = arguments.common.output.quiet;
     let mut target = target::open(place, &arguments.drive, wanted, quiet)
         .map_err(|failure| hint(failure, experiment, &options))?;

@@ -2,7 +2,7 @@
 
 use super::bench_real::{described, look_at};
 use super::measured::{Claimed, Of, failed, one_by_one};
-use crate::arguments::ReplayArguments;
+use crate::arguments::{ReplayArguments, Sends};
 use crate::axes::AXES;
 use crate::failure::{Failure, Kind};
 use crate::host::{self, Hosts, OF_THE_HOST};
@@ -18,7 +18,7 @@ use planewise_io::drivers::replay::{self, Pace, ReplayOptions};
 use planewise_io::drivers::{HostOptions, Outcome, Units};
 use planewise_io::plan::WritePlan;
 use planewise_io::{Target, TargetInfo};
-use planewise_model::{Bytes, Ns, Request, SECTOR_BYTES};
+use planewise_model::{Bytes, Ns, Operation, Request, SECTOR_BYTES};
 use planewise_sim::drivers::replay::RequestSource;
 use planewise_sim::host::HostStack;
 use planewise_sim::host_sched;
@@ -66,18 +66,33 @@ pub fn execute(arguments: &ReplayArguments, stop: &AtomicBool) -> Result<(), Fai
             source.place_name()
         )));
     }
-    let writing = traces.iter().find(|trace| trace.writes > 0);
+    let default = if simulated.is_some() { Sends::Send } else { Sends::Skip };
+    let discards = arguments.discards.unwrap_or(default);
+    let sends_discards = discards == Sends::Send && !arguments.reads_only;
+    let trims = sends_discards && traces.iter().any(|trace| trace.discards > 0);
+    let changing = |trace: &Decoded| trace.writes + if trims { trace.discards } else { 0 };
+    let writing = traces.iter().find(|trace| changing(trace) > 0);
     let writes = writing.is_some() && !arguments.reads_only;
     if writes && simulated.is_none() && arguments.drive.destroy_data.is_none() {
         return Err(Failure::usage(format!(
-            "{}: {} of its {} requests write; allowed: --destroy-data with the name of the target, whose data are lost then, or \
+            "{}: {} of its {} requests write{}; allowed: --destroy-data with the name of the target, whose data are lost then, or \
              --reads-only to leave writes out",
             source.place_name(),
-            writing.map_or(0, |trace| trace.writes),
-            writing.map_or(0, |trace| trace.requests)
+            writing.map_or(0, changing),
+            writing.map_or(0, |trace| trace.requests),
+            if trims { " or discard" } else { "" }
         )));
     }
-    let replay = Replay { arguments, source: &source, traces: &traces, writes, condition, plan: &plan };
+    let replay = Replay {
+        arguments,
+        source: &source,
+        traces: &traces,
+        writes,
+        trims,
+        discards,
+        condition,
+        plan: &plan,
+    };
     let device_profile = match &simulated {
         Some(simulated) => simulated.described(&arguments.place.target),
         None => described(&look_at(&arguments.place.target)?),
@@ -231,6 +246,7 @@ struct Decoded {
     kept: Option<Vec<Request>>,
     requests: u64,
     writes: u64,
+    discards: u64,
     /// When the last request is due.
     last: Ns,
     format: &'static str,
@@ -246,6 +262,7 @@ impl Decoded {
             kept: Some(Vec::new()),
             requests: 0,
             writes: 0,
+            discards: 0,
             last: Ns::ZERO,
             format: stream.format(),
             warnings: Vec::new(),
@@ -259,6 +276,8 @@ impl Decoded {
             }
             decoded.requests += batch.len() as u64;
             decoded.writes += batch.iter().filter(|request| request.moves_to_device()).count() as u64;
+            let discards = |request: &&Request| request.operation == Operation::Discard;
+            decoded.discards += batch.iter().filter(discards).count() as u64;
             decoded.last = batch.last().map_or(decoded.last, |request| request.arrival);
             let room = decoded.requests <= DECODED_REQUESTS_MAX as u64 && source.is_one();
             match &mut decoded.kept {
@@ -285,6 +304,10 @@ struct Replay<'a> {
     /// One for each seed, where the requests differ with it; otherwise one.
     traces: &'a [Decoded],
     writes: bool,
+    /// Whether discards are sent, and there are some.
+    trims: bool,
+    /// What becomes of discards, unless all that changes the target is left out.
+    discards: Sends,
     condition: Condition,
     plan: &'a Hosts,
 }
@@ -312,7 +335,10 @@ impl Checked {
         once.writes += fitted.writes;
         once.bytes_written += fitted.bytes_written;
         once.writes_left_out += fitted.writes_left_out;
+        once.discards += fitted.discards;
         once.flushes_left_out += fitted.flushes_left_out;
+        once.unforced += fitted.unforced;
+        once.narrowed += fitted.narrowed;
         once.discards_left_out += fitted.discards_left_out;
         once.widened += fitted.widened;
         once.folded += fitted.folded;
@@ -344,6 +370,7 @@ impl Replay<'_> {
         let (host, depth) = &self.plan.hosts[index];
         let wanted = Wanted {
             writes: self.writes,
+            discards: self.trims,
             depth: *depth,
             longest: target::LONGEST,
             condition: self.condition,
@@ -354,7 +381,8 @@ impl Replay<'_> {
 
     fn fit(&self, target: &TargetInfo) -> Fit {
         let &ReplayArguments { wrap, align, reads_only, .. } = self.arguments;
-        Fit::new(target, FitOptions { wrap, align, reads_only })
+        let (flushes, discards) = (self.arguments.flushes == Sends::Send, self.discards == Sends::Send);
+        Fit::new(target, FitOptions { wrap, align, reads_only, flushes, discards })
     }
 
     /// Whether all that any run will do fits the target, and what is done to it for that.
@@ -387,10 +415,12 @@ impl Replay<'_> {
             }
         }
         if fit.done().requests == 0 {
-            return Err(Failure::usage(format!(
-                "{}: all its requests write; allowed with --reads-only: a trace with reads",
-                self.source.place_name()
-            )));
+            let why = if self.arguments.reads_only {
+                "all its requests write; allowed with --reads-only: a trace with reads"
+            } else {
+                "nothing is left of it; allowed: a trace with reads or writes, or --flushes and --discards send"
+            };
+            return Err(Failure::usage(format!("{}: {why}", self.source.place_name())));
         }
         Ok(fit.done())
     }
@@ -403,10 +433,11 @@ impl Replay<'_> {
         let time = is_recorded.then(|| Duration::from_nanos((checked.time.0 as f64 * self.scale()) as u64));
         let plan = WritePlan {
             target,
-            what: if self.plan.hosts.len() == 1 {
-                "the writes of a trace"
-            } else {
-                "the writes of a trace, once for each run"
+            what: match (checked.once.discards > 0, self.plan.hosts.len() == 1) {
+                (false, true) => "the writes of a trace",
+                (false, false) => "the writes of a trace, once for each run",
+                (true, true) => "the writes and the discards of a trace",
+                (true, false) => "the writes and the discards of a trace, once for each run",
             },
             start: Bytes(start * SECTOR_BYTES),
             area: Bytes((end - start) * SECTOR_BYTES),
@@ -426,11 +457,21 @@ impl Replay<'_> {
             }
         };
         say(fitted.writes_left_out, "were left out because they write (--reads-only)");
+        let why = |option| if self.arguments.reads_only { "--reads-only" } else { option };
+        let flushes = format!("were left out because they are flushes ({})", why("--flushes skip"));
+        say(fitted.flushes_left_out, &flushes);
         say(
-            fitted.flushes_left_out,
-            "were left out because they are flushes, which a target takes only by itself",
+            fitted.unforced,
+            "are writes that go without the flush or forced unit access they had (--flushes skip)",
         );
-        say(fitted.discards_left_out, "were left out because they are discards");
+        let discards = format!("were left out because they are discards ({})", why("--discards skip"));
+        let discards = if self.discards == Sends::Send && !self.arguments.reads_only {
+            "were left out because they are discards of no whole block (--align)"
+        } else {
+            &discards
+        };
+        say(fitted.discards_left_out, discards);
+        say(fitted.narrowed, "were narrowed to whole blocks (--align), as discards");
         say(
             fitted.folded,
             "were folded onto the target (--wrap): they meet others than they did where they were recorded",
@@ -472,6 +513,8 @@ impl Replay<'_> {
             ("wrap", arguments.wrap.to_string()),
             ("align", arguments.align.to_string()),
             ("reads-only", arguments.reads_only.to_string()),
+            ("flushes", arguments.flushes.name().to_owned()),
+            ("discards", self.discards.name().to_owned()),
             ("lateness-bound", format!("{}ns", arguments.lateness_bound.0)),
             ("device", text(&arguments.device)),
             ("page-bytes", number(arguments.page_bytes.map(u64::from))),
@@ -547,6 +590,8 @@ impl Replay<'_> {
         if let Some(replay) = &mut result.replay {
             replay.writes_left_out = fitted.writes_left_out;
             replay.flushes_left_out = fitted.flushes_left_out;
+            replay.writes_unforced = fitted.unforced;
+            replay.narrowed = fitted.narrowed;
             replay.discards_left_out = fitted.discards_left_out;
             replay.widened = fitted.widened;
             replay.folded = fitted.folded;

@@ -29,7 +29,7 @@ pub enum DriverError {
         /// Unit of the target's addresses and lengths.
         block_bytes: u32,
     },
-    /// A write to a target that was opened for reading.
+    /// A write or a discard to a target that was opened for reading.
     #[error(
         "request {number} writes at sector {start}, but {target} was opened for reading", start = .start.0
     )]

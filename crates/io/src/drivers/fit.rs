@@ -2,7 +2,7 @@
 
 use super::DriverError;
 use crate::target::TargetInfo;
-use planewise_model::{Direction, Lsn, Operation, Request, SECTOR_BYTES};
+use planewise_model::{Direction, Durability, Lsn, Operation, Request, SECTOR_BYTES};
 use planewise_sim::SimError;
 use planewise_sim::drivers::replay::RequestSource;
 
@@ -14,8 +14,12 @@ pub struct FitOptions {
     pub wrap: bool,
     /// Widen requests to whole blocks of the target.
     pub align: bool,
-    /// Leave writes out.
+    /// Leave writes out, and with them flushes and discards.
     pub reads_only: bool,
+    /// Send flushes, and writes with what they promise about a loss of power, instead of leaving that out.
+    pub flushes: bool,
+    /// Send discards instead of leaving them out.
+    pub discards: bool,
 }
 
 /// What was done to requests so that they fit, and how many there were.
@@ -27,16 +31,22 @@ pub struct Fitted {
     pub writes: u64,
     /// Bytes that these write.
     pub bytes_written: u64,
-    /// First sector that any of them writes, and the first behind the last.
+    /// Of the requests, discards.
+    pub discards: u64,
+    /// First sector that any of them writes or discards, and the first behind the last.
     pub written: Option<(u64, u64)>,
     /// Requests that were left out because they write.
     pub writes_left_out: u64,
-    /// Flushes that were left out: no target here takes them yet among other operations.
+    /// Flushes that were left out.
     pub flushes_left_out: u64,
-    /// Discards that were left out: they would destroy what no write brings back.
+    /// Writes that go without the flush or the forced unit access that they were recorded with.
+    pub unforced: u64,
+    /// Discards that were left out, or that cover no whole block.
     pub discards_left_out: u64,
     /// Requests that were widened to whole blocks.
     pub widened: u64,
+    /// Discards that were narrowed to whole blocks.
+    pub narrowed: u64,
     /// Requests that were folded.
     pub folded: u64,
     /// Of these, cut off at the end of the target.
@@ -95,21 +105,25 @@ impl Fit {
 
     fn fit(&mut self, mut request: Request) -> Result<Option<Request>, DriverError> {
         let number = self.read;
-        match request.operation {
-            Operation::Transfer => {}
-            Operation::Flush => {
-                self.done.flushes_left_out += 1;
-                return Ok(None);
-            }
-            Operation::Discard => {
-                self.done.discards_left_out += 1;
-                return Ok(None);
-            }
+        let changes = !self.options.reads_only;
+        let discards = request.operation == Operation::Discard;
+        if request.operation.is_flush() {
+            let goes = changes && self.options.flushes;
+            *(if goes { &mut self.done.requests } else { &mut self.done.flushes_left_out }) += 1;
+            return Ok(goes.then_some(request));
+        }
+        if discards && !(changes && self.options.discards) {
+            self.done.discards_left_out += 1;
+            return Ok(None);
         }
         let is_write = request.direction == Direction::Write;
-        if is_write && self.options.reads_only {
+        if is_write && !changes {
             self.done.writes_left_out += 1;
             return Ok(None);
+        }
+        if request.durability != Durability::Volatile && !self.options.flushes {
+            self.done.unforced += 1;
+            request.durability = Durability::Volatile;
         }
         if request.sectors == 0 {
             return Err(SimError::Empty { number, start: request.start }.into());
@@ -118,9 +132,11 @@ impl Fit {
             self.fold(number, &mut request)?;
         }
         let (start, end) = (request.start.0, request.end().0);
-        let (down, up) =
-            (start / self.block_sectors * self.block_sectors, end.next_multiple_of(self.block_sectors));
-        if (down, up) != (start, end) {
+        let down = |sector: u64| sector / self.block_sectors * self.block_sectors;
+        let up = |sector: u64| sector.next_multiple_of(self.block_sectors);
+        // What is around a discard is not to be forgotten with it.
+        let whole = if discards { (up(start), down(end)) } else { (down(start), up(end)) };
+        if whole != (start, end) {
             if !self.options.align {
                 let (target, block_bytes) =
                     (self.target.clone(), self.block_sectors as u32 * SECTOR_BYTES as u32);
@@ -132,8 +148,12 @@ impl Fit {
                     block_bytes,
                 });
             }
-            self.done.widened += 1;
-            (request.start, request.sectors) = (Lsn(down), (up - down) as u32);
+            if discards && whole.0 >= whole.1 {
+                self.done.discards_left_out += 1;
+                return Ok(None);
+            }
+            *(if discards { &mut self.done.narrowed } else { &mut self.done.widened }) += 1;
+            (request.start, request.sectors) = (Lsn(whole.0), (whole.1 - whole.0) as u32);
         }
         if is_write {
             if !self.writable {
@@ -143,8 +163,12 @@ impl Fit {
                     start: request.start,
                 });
             }
-            self.done.writes += 1;
-            self.done.bytes_written += request.bytes().0;
+            if discards {
+                self.done.discards += 1;
+            } else {
+                self.done.writes += 1;
+                self.done.bytes_written += request.bytes().0;
+            }
             let (start, end) = self.done.written.unwrap_or((request.start.0, 0));
             self.done.written = Some((start.min(request.start.0), end.max(request.end().0)));
         }
@@ -247,7 +271,7 @@ mod tests {
 
     #[test]
     fn what_is_asked_for_is_done_and_counted() {
-        let options = FitOptions { wrap: true, align: true, reads_only: true };
+        let options = FitOptions { wrap: true, align: true, reads_only: true, ..FitOptions::default() };
         // A file whose last block is not whole: that part is never used.
         let mut fit = Fit::new(&target((1 << 20) + 512, 4096), options);
         assert_eq!(fitted(&mut fit, 7, 2, Direction::Read), Ok(vec![(0, 16)]));
@@ -269,5 +293,43 @@ mod tests {
             ..Fitted::default()
         };
         assert_eq!(fit.done(), expected);
+    }
+
+    #[test]
+    fn flushes_and_discards_go_where_they_are_asked_for_and_a_discard_never_grows() {
+        let writable = TargetInfo { writable: true, ..target(1 << 20, 4096) };
+        let options = FitOptions { align: true, flushes: true, discards: true, ..FitOptions::default() };
+        let forced = Request {
+            durability: Durability::ForceUnitAccess,
+            ..Request::new(Ns(5), Lsn(8), 8, Direction::Write)
+        };
+        let discard = |start, sectors| Request::discard(Ns(5), Lsn(start), sectors);
+        let trace = vec![Request::flush(Ns(5)), forced, discard(7, 18), discard(1, 3), discard(16, 8)];
+        let fitted = |target: &TargetInfo, options| {
+            let (mut fit, mut batch) = (Fit::new(target, options), trace.clone());
+            fit.apply(&mut batch, 0).map(|()| (batch, fit.done())).map_err(|error| error.to_string())
+        };
+        let (batch, done) = fitted(&writable, options).unwrap();
+        assert_eq!(batch, [Request::flush(Ns(5)), forced, discard(8, 16), discard(16, 8)]);
+        let expected = Fitted {
+            requests: 4,
+            writes: 1,
+            bytes_written: 4096,
+            discards: 2,
+            written: Some((8, 24)),
+            narrowed: 1,
+            discards_left_out: 1,
+            ..Fitted::default()
+        };
+        assert_eq!(done, expected);
+        let (batch, done) = fitted(&writable, FitOptions { align: true, ..FitOptions::default() }).unwrap();
+        assert_eq!(batch, [Request::new(Ns(5), Lsn(8), 8, Direction::Write)]);
+        assert_eq!((done.flushes_left_out, done.unforced, done.discards_left_out), (1, 1, 3));
+        // Opened for reading, a target takes a flush and nothing that changes it.
+        let reading = target(1 << 20, 4096);
+        let mut batch = vec![Request::flush(Ns(5))];
+        assert!(Fit::new(&reading, options).apply(&mut batch, 0).is_ok() && batch.len() == 1);
+        let error = Fit::new(&reading, options).apply(&mut vec![discard(0, 8)], 0).unwrap_err().to_string();
+        assert!(error.contains("sector 0") && error.contains("opened for reading"), "{error}");
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{DriverError, HostOptions};
 use crate::target::{Completed, Operation, Target, TargetError, TargetKind};
-use planewise_model::{Direction, Lsn, Ns, Request, SECTOR_BYTES};
+use planewise_model::{Direction, Durability, Lsn, Ns, Request, SECTOR_BYTES};
 use planewise_sim::SimError;
 use planewise_sim::host::{DeviceWaits, HostStack, QueuedRequest, Slot};
 use planewise_sim::observers::{Completion, Observer};
@@ -18,9 +18,13 @@ const LOOK: Ns = Ns(50_000_000);
 #[derive(Clone, Copy)]
 struct Rest {
     slot: Slot,
-    direction: Direction,
-    start: u64,
-    sectors: u64,
+    /// All that is left, which may be longer than the target takes at once.
+    operation: Operation,
+}
+
+/// Sectors that the target takes of an operation at once. A discard moves nothing, and pieces of one could cut pages in two.
+fn longest(of_transfers: u64, operation: &Operation) -> u64 {
+    if operation.command == planewise_model::Operation::Transfer { of_transfers } else { u64::MAX }
 }
 
 /// A target behind a host stack.
@@ -43,6 +47,10 @@ pub struct Front<'a, O> {
     rests: VecDeque<Rest>,
     /// Something changed and the scheduler was not asked yet.
     ask: bool,
+    /// A command without data went to a simulated target, where such may take no time at all.
+    looks: bool,
+    /// Something completed while requests were dispatched, and whoever waits has not heard of it.
+    completed_at_once: bool,
     split_requests: u64,
     completed: Vec<Completed>,
 }
@@ -75,6 +83,8 @@ impl<'a, O: Observer> Front<'a, O> {
             operations: vec![0; slots],
             rests: VecDeque::with_capacity(slots),
             ask: false,
+            looks: false,
+            completed_at_once: false,
             split_requests: 0,
             completed: Vec::with_capacity(info.depth as usize),
             target,
@@ -154,7 +164,8 @@ impl<'a, O: Observer> Front<'a, O> {
             let (target, block_bytes) = (info.name.clone(), info.block_bytes);
             return Err(DriverError::Misaligned { target, number, start, end: request.end().0, block_bytes });
         }
-        if request.direction == Direction::Write && !self.target.info().writable {
+        let changes = request.direction == Direction::Write && !request.operation.is_flush();
+        if changes && !self.target.info().writable {
             return Err(DriverError::ReadOnly { target: self.target.info().name.clone(), number, start });
         }
         Ok(())
@@ -179,6 +190,18 @@ impl<'a, O: Observer> Front<'a, O> {
     /// # Errors
     /// The target refuses.
     pub fn dispatch(&mut self) -> Result<(), DriverError> {
+        self.issue()?;
+        // What a command that took no time leaves free goes to who waits for it, before anybody else comes at this instant: as in the simulator.
+        while std::mem::take(&mut self.looks) {
+            let free = self.free_tags.len();
+            self.wait_for_target(self.now)?;
+            self.completed_at_once |= self.free_tags.len() > free;
+            self.issue()?;
+        }
+        Ok(())
+    }
+
+    fn issue(&mut self) -> Result<(), DriverError> {
         self.hand_over()?;
         self.ask |= self.stack.take_changed(self.now);
         while self.ask && self.rests.is_empty() && !self.free_tags.is_empty() {
@@ -187,11 +210,13 @@ impl<'a, O: Observer> Front<'a, O> {
                 self.ask = false;
                 break;
             };
-            let request = self.stack.queue().get(slot).request;
-            let (start, sectors) = (request.start.0, u64::from(request.sectors));
-            self.operations[slot.index()] = sectors.div_ceil(self.longest_sectors) as u32;
-            self.split_requests += u64::from(sectors > self.longest_sectors);
-            self.rests.push_back(Rest { slot, direction: request.direction, start, sectors });
+            let Request { operation: command, direction, durability, start, sectors, .. } =
+                self.stack.queue().get(slot).request;
+            let operation = Operation { command, direction, durability, start, sectors };
+            let pieces = u64::from(sectors).div_ceil(longest(self.longest_sectors, &operation)).max(1);
+            self.operations[slot.index()] = pieces as u32;
+            self.split_requests += u64::from(pieces > 1);
+            self.rests.push_back(Rest { slot, operation });
             self.hand_over()?;
         }
         Ok(())
@@ -202,15 +227,22 @@ impl<'a, O: Observer> Front<'a, O> {
         while let Some(rest) = self.rests.front_mut()
             && let Some(&tag) = self.free_tags.last()
         {
-            let sectors = rest.sectors.min(self.longest_sectors);
-            let operation =
-                Operation { direction: rest.direction, start: Lsn(rest.start), sectors: sectors as u32 };
-            self.target.submit(tag, operation)?;
+            let left = &mut rest.operation;
+            let longest = longest(self.longest_sectors, left);
+            let sectors = u64::from(left.sectors).min(longest) as u32;
+            self.target.submit(tag, Operation { sectors, ..*left })?;
             self.free_tags.pop();
             self.slots[tag as usize] = rest.slot;
-            rest.start += sectors;
-            rest.sectors -= sectors;
-            if rest.sectors == 0 {
+            self.looks |= self.is_simulated && left.command != planewise_model::Operation::Transfer;
+            left.start = Lsn(left.start.0 + u64::from(sectors));
+            left.sectors -= sectors;
+            // What was to be flushed first was, before the first piece.
+            left.durability = match left.durability {
+                Durability::FlushFirst => Durability::Volatile,
+                Durability::FlushFirstForceUnitAccess => Durability::ForceUnitAccess,
+                durability => durability,
+            };
+            if left.sectors == 0 {
                 self.rests.pop_front();
             }
         }
@@ -223,6 +255,9 @@ impl<'a, O: Observer> Front<'a, O> {
     /// # Errors
     /// The target failed; what completed before is taken note of. Nothing is under way, or due, and requests wait.
     pub fn wait(&mut self, until: Ns) -> Result<(), DriverError> {
+        if std::mem::take(&mut self.completed_at_once) {
+            return Ok(());
+        }
         // While the target has no tag, the scheduler is asked when it has one, not when it wanted to be.
         let wake = if self.ask { Ns::MAX } else { self.stack.wake() };
         let until = until.min(wake);

@@ -82,7 +82,7 @@ fn run(
         } else {
             part.random_piece(sectors, rng)
         };
-        Operation { direction, start, sectors: sectors as u32 }
+        Operation::transfer(direction, start, sectors as u32)
     })?;
     Ok(loops.iter().map(|result| result.bandwidth() / 1e6).collect())
 }

@@ -65,7 +65,7 @@ fn knee(
     for (at, run, depth) in up.chain(down) {
         let result = instrument.keep(depth, Ns::MAX, |rng, number| {
             let start = area.random_piece(sectors, rng);
-            (number < operations).then_some(Operation { direction, start, sectors: sectors as u32 })
+            (number < operations).then_some(Operation::transfer(direction, start, sectors as u32))
         })?;
         // The beginning fills buffers and queues.
         runs[at][run] = (sectors * SECTOR_BYTES) as f64 / result.steady_interval(depth).max(1.0) * 1e3;

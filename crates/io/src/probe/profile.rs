@@ -239,6 +239,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
             // Small devices have fewer pages to spare.
             replica_pages: (((raw - per_plane) * all_planes as f64 * 0.9) as u32).min(4096),
             suspend_ns: 20_000,
+            holds: planewise_model::profile::Holds::Chip,
             ..Collection::default()
         },
         interface: Interface {

@@ -168,7 +168,7 @@ fn batch(
             let direction =
                 if number / u64::from(batch) % 2 == 0 { Direction::Read } else { Direction::Write };
             let start = area.random_piece(sectors, rng);
-            (number < 4 * operations).then_some(Operation { direction, start, sectors: sectors as u32 })
+            (number < 4 * operations).then_some(Operation::transfer(direction, start, sectors as u32))
         })?;
         points.push((batch, (sectors * SECTOR_BYTES) as f64 / result.second_half_interval().max(1.0) * 1e3));
     }

@@ -1,7 +1,7 @@
 //! What can go wrong with a target.
 
 use super::Operation;
-use planewise_model::{Direction, SECTOR_BYTES};
+use planewise_model::{self as model, Direction, SECTOR_BYTES};
 use planewise_sim::SimError;
 use std::fmt;
 
@@ -46,10 +46,14 @@ struct Described<'a>(&'a Operation);
 
 impl fmt::Display for Described<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Operation { direction, start, sectors } = self.0;
-        let what = match direction {
-            Direction::Read => "read",
-            Direction::Write => "write",
+        let Operation { command, direction, start, sectors, .. } = self.0;
+        let what = match (command, direction) {
+            (model::Operation::Flush | model::Operation::FlushWithMetadata, _) => {
+                return f.write_str("a flush");
+            }
+            (model::Operation::Discard, _) => "discard",
+            (model::Operation::Transfer, Direction::Read) => "read",
+            (model::Operation::Transfer, Direction::Write) => "write",
         };
         write!(f, "a {what} of {} bytes at sector {}", u64::from(*sectors) * SECTOR_BYTES, start.0)
     }

@@ -9,7 +9,7 @@ pub use error::TargetError;
 pub use raid0::Raid0Target;
 pub use sim::SimTarget;
 
-use planewise_model::{Bytes, Direction, Lsn, Ns};
+use planewise_model::{self as model, Bytes, Direction, Durability, Lsn, Ns};
 
 /// A device under measurement.
 ///
@@ -28,7 +28,7 @@ pub trait Target {
     ///
     /// # Errors
     /// An operation that the device cannot take: empty, past its end, longer than [`TargetInfo::longest`], not aligned to its
-    /// blocks, a write to a target opened for reading. The device as such is gone.
+    /// blocks, a write or a discard to a target opened for reading. The device as such is gone.
     ///
     /// # Panics
     /// When the tag is not below the depth, or its last operation is still under way.
@@ -98,7 +98,7 @@ impl TargetKind {
 impl TargetInfo {
     /// First sector that does not exist.
     pub fn sectors(&self) -> u64 {
-        self.capacity.0 / planewise_model::SECTOR_BYTES
+        self.capacity.0 / model::SECTOR_BYTES
     }
 
     /// Whether an operation can be asked for.
@@ -106,15 +106,20 @@ impl TargetInfo {
     /// # Errors
     /// As [`Target::submit`].
     pub fn check(&self, operation: &Operation) -> Result<(), TargetError> {
-        let block = u64::from(self.block_bytes) / planewise_model::SECTOR_BYTES;
+        let block = u64::from(self.block_bytes) / model::SECTOR_BYTES;
         let (start, sectors) = (operation.start.0, u64::from(operation.sectors));
+        // Nothing of it can be out of bounds, and it changes nothing.
+        if operation.command.is_flush() {
+            return Ok(());
+        }
+        let discards = operation.command == model::Operation::Discard;
         let problem = if sectors == 0 {
             "it is empty; allowed: 1 block or more".to_owned()
         } else if !start.is_multiple_of(block) || !sectors.is_multiple_of(block) {
             format!("allowed: multiples of the device's blocks of {} bytes", self.block_bytes)
         } else if start.checked_add(sectors).is_none_or(|end| end > self.sectors()) {
             format!("it ends past the end of the device at sector {}", self.sectors())
-        } else if sectors * planewise_model::SECTOR_BYTES > self.longest.0 {
+        } else if sectors * model::SECTOR_BYTES > self.longest.0 && !discards {
             format!("allowed: up to {} at a time", self.longest)
         } else if operation.direction == Direction::Write && !self.writable {
             "the target was opened for reading".to_owned()
@@ -125,26 +130,46 @@ impl TargetInfo {
     }
 }
 
-/// A read or a write.
+/// A read, a write, a flush or a discard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Which way the data move.
+    /// What it asks for.
+    pub command: model::Operation,
+    /// Which way the data move; flushes and discards count as writes.
     pub direction: Direction,
+    /// What the acknowledgement of a write promises.
+    pub durability: Durability,
     /// First sector (of 512 bytes, whatever the device's blocks are).
     pub start: Lsn,
-    /// Number of sectors.
+    /// Number of sectors; flushes have none. Discards may be longer than [`TargetInfo::longest`].
     pub sectors: u32,
 }
 
 impl Operation {
+    /// A read or a write that promises nothing about a loss of power.
+    pub const fn transfer(direction: Direction, start: Lsn, sectors: u32) -> Operation {
+        let (command, durability) = (model::Operation::Transfer, Durability::Volatile);
+        Operation { command, direction, durability, start, sectors }
+    }
+
     /// A read.
     pub const fn read(start: Lsn, sectors: u32) -> Operation {
-        Operation { direction: Direction::Read, start, sectors }
+        Operation::transfer(Direction::Read, start, sectors)
     }
 
     /// A write.
     pub const fn write(start: Lsn, sectors: u32) -> Operation {
-        Operation { direction: Direction::Write, start, sectors }
+        Operation::transfer(Direction::Write, start, sectors)
+    }
+
+    /// A flush: `fdatasync` of a file.
+    pub const fn flush() -> Operation {
+        Operation { command: model::Operation::Flush, ..Operation::write(Lsn(0), 0) }
+    }
+
+    /// A discard.
+    pub const fn discard(start: Lsn, sectors: u32) -> Operation {
+        Operation { command: model::Operation::Discard, ..Operation::write(start, sectors) }
     }
 }
 

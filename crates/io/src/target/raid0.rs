@@ -69,7 +69,7 @@ impl Layout {
     /// member has one part at most.
     pub fn parts(self, operation: Operation) -> impl Iterator<Item = (u32, Operation)> {
         let (members, chunk) = (u64::from(self.members), self.chunk_sectors);
-        let Operation { direction, start: Lsn(start), sectors } = operation;
+        let Operation { start: Lsn(start), sectors, .. } = operation;
         let last_sector = start + u64::from(sectors.max(1)) - 1;
         let (first, last) = (start / chunk, last_sector / chunk);
         (first..=last).take(self.members as usize).map(move |index| {
@@ -77,7 +77,7 @@ impl Layout {
             let begin = index / members * chunk + if index == first { start % chunk } else { 0 };
             let end =
                 own_last / members * chunk + if own_last == last { last_sector % chunk } else { chunk - 1 };
-            let part = Operation { direction, start: Lsn(begin), sectors: (end + 1 - begin) as u32 };
+            let part = Operation { start: Lsn(begin), sectors: (end + 1 - begin) as u32, ..operation };
             ((index % members) as u32, part)
         })
     }
@@ -198,11 +198,17 @@ impl Target for Raid0Target {
         self.info.check(&operation)?;
         assert!(self.under_way[tag as usize].parts == 0, "tag {tag} has an operation under way");
         let mut parts = 0;
-        for (number, part) in self.layout.parts(operation) {
+        let mut submit = |number: u32, part: Operation| {
             let member = &mut self.members[number as usize];
             member.idle_until(self.now);
-            member.submit(tag, part)?;
             parts += 1;
+            member.submit(tag, part)
+        };
+        if operation.command.is_flush() {
+            // What was written may be on any member.
+            (0..self.layout.members).try_for_each(|number| submit(number, operation))?;
+        } else {
+            self.layout.parts(operation).try_for_each(|(number, part)| submit(number, part))?;
         }
         self.under_way[tag as usize] = UnderWay { parts, issued: self.now, completed: Ns::ZERO };
         Ok(())
@@ -231,9 +237,9 @@ impl Target for Raid0Target {
         }
     }
 
-    /// As each member's: writes are safe when they complete.
     fn flush(&mut self) -> Result<Ns, TargetError> {
-        Ok(self.now)
+        self.submit(0, Operation::flush())?;
+        self.wait(Ns::MAX, &mut Vec::new())
     }
 }
 

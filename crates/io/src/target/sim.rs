@@ -106,8 +106,13 @@ impl Target for SimTarget {
     fn submit(&mut self, tag: u32, operation: Operation) -> Result<(), TargetError> {
         self.info.check(&operation)?;
         assert!(self.under_way[tag as usize].is_none(), "tag {tag} has an operation under way");
-        let Operation { direction, start, sectors } = operation;
-        let request = Request { synchronous: true, ..Request::new(self.now, start, sectors, direction) };
+        let Operation { command, direction, durability, start, sectors } = operation;
+        let request = Request {
+            operation: command,
+            durability,
+            synchronous: true,
+            ..Request::new(self.now, start, sectors, direction)
+        };
         self.under_way[tag as usize] = Some((self.simulator.submitted(), self.now));
         self.simulator.submit(&request)?;
         Ok(())

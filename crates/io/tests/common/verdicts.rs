@@ -368,7 +368,7 @@ fn sustained(known: &Drive, target: &mut dyn Target, direction: Direction, depth
     let measured = instrument
         .keep(depth, Ns::MAX, |rng, number| {
             let start = area.random_piece(sectors, rng);
-            (number < 6144).then_some(Operation { direction, start, sectors: sectors as u32 })
+            (number < 6144).then_some(Operation::transfer(direction, start, sectors as u32))
         })
         .unwrap();
     1e9 / measured.steady_interval(depth)

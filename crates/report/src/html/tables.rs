@@ -135,7 +135,17 @@ pub(super) fn job_rows(results: &Results) -> usize {
 
 /// The jobs of closed loops: a row for each of each run, where there are several, and not too many.
 pub(super) fn jobs(results: &Results, names: &[String]) -> Option<Table> {
-    let titles = ["requests", "IOPS", "bandwidth", "mean", "deviation", "p50", "p99", "p99.9", "fairness"];
+    let mut titles =
+        vec!["requests", "IOPS", "bandwidth", "mean", "deviation", "p50", "p99", "p99.9", "fairness"];
+    let all = results.runs.iter().filter_map(|run| run.closed_loop.as_ref()).flat_map(|closed| &closed.jobs);
+    let flush = all.clone().any(|job| job.flushes.is_some());
+    let discard = all.clone().any(|job| job.discards.is_some());
+    if flush {
+        titles.extend(["flushes", "mean", "p99"]);
+    }
+    if discard {
+        titles.extend(["discards", "volume", "mean", "p99"]);
+    }
     let mut rows = Vec::new();
     if job_rows(results) > JOB_ROWS_MAX {
         return None;
@@ -153,6 +163,17 @@ pub(super) fn jobs(results: &Results, names: &[String]) -> Option<Table> {
             texts.extend([l.p50, l.p99, l.p999].map(|ns| format::time(ns as f64)));
             let is_shared = job.processes > 1 && job.fairness > 0.0;
             texts.push(or_absent(is_shared.into(), || format!("{:.3}", job.fairness)));
+            let commands = [(flush, &job.flushes), (discard, &job.discards)];
+            for (kind, (_, metrics)) in commands.into_iter().enumerate().filter(|(_, (shown, _))| *shown) {
+                let metrics = metrics.clone().unwrap_or_default();
+                texts.push(format::count(metrics.count));
+                if kind == 1 {
+                    texts.push(or_absent(metrics.count, || Bytes(metrics.bytes).to_string()));
+                }
+                let latency = &metrics.latency_ns;
+                let times = [latency.mean, latency.p99 as f64];
+                texts.extend(times.map(|ns| or_absent(metrics.count, || format::time(ns))));
+            }
             rows.push(Row {
                 name: format!("{name} · {}", job.name),
                 baseline: index == results.baseline,
@@ -162,7 +183,7 @@ pub(super) fn jobs(results: &Results, names: &[String]) -> Option<Table> {
             });
         }
     }
-    (!rows.is_empty()).then(|| Table { titles: titles.map(str::to_owned).into(), rows })
+    (!rows.is_empty()).then(|| Table { titles: titles.into_iter().map(str::to_owned).collect(), rows })
 }
 
 /// Lateness and what was done to requests, of replays on targets: a row per run.

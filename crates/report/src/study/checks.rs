@@ -10,6 +10,7 @@ const RATIO_MAX: f64 = 2.0;
 /// A sign beside the word, so that a verdict is seen without colour.
 pub(super) fn sign(verdict: Option<Verdict>) -> &'static str {
     match verdict {
+        Some(Verdict::SelfTest) => "○",
         Some(Verdict::Holds) => "✓",
         Some(Verdict::Direction) => "≈",
         Some(Verdict::Fails) => "✗",
@@ -25,6 +26,7 @@ pub(super) fn word(verdict: Option<Verdict>) -> &'static str {
 /// Class of the style sheet.
 pub(super) fn class(verdict: Option<Verdict>) -> &'static str {
     match verdict {
+        Some(Verdict::SelfTest) => "open",
         Some(Verdict::Holds) => "holds",
         Some(Verdict::Direction) => "direction",
         Some(Verdict::Fails) => "fails",
@@ -37,9 +39,24 @@ pub(super) fn tally(outcome: &Outcome) -> Tally {
     Tally::of(outcome.checks.iter().map(|check| check.verdict))
 }
 
+/// `7 of 9`, or `3 self-tests` where nothing published is judged.
+pub(super) fn holding(tally: Tally) -> String {
+    match (tally.judged(), tally.self_tests) {
+        (0, 1) => "1 self-test".to_owned(),
+        (0, more) if more > 0 => format!("{more} self-tests"),
+        (judged, _) => format!("{} of {judged}", tally.holds),
+    }
+}
+
 /// `7 of 9 numbers hold, 1 in direction, 1 does not`; `what` is the plural of what is counted.
 pub(super) fn sentence(tally: Tally, what: &str) -> String {
     let judged = tally.judged();
+    if judged == 0 && tally.self_tests > 0 {
+        return match tally.self_tests {
+            1 => "The one self-test of the method passes".to_owned(),
+            more => format!("All {more} self-tests of the method pass"),
+        };
+    }
     if judged == 0 {
         return format!("No {what} to compare with were published");
     }
@@ -149,7 +166,7 @@ mod tests {
 
     #[test]
     fn counts_are_sentences() {
-        let tally = |holds, direction, fails| Tally { holds, direction, fails, open: 3 };
+        let tally = |holds, direction, fails| Tally { holds, direction, fails, self_tests: 0, open: 3 };
         let cases = [
             (tally(7, 1, 1), "7 of 9 numbers hold, 1 in direction, 1 does not"),
             (tally(9, 0, 0), "All 9 numbers hold"),

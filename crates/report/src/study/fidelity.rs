@@ -99,14 +99,13 @@ fn claim_table(out: &mut String, claims: &[&ClaimVerdict<'_>]) {
         let why = if explained { format!(" ([why](#{}))", anchor(of.claim)) } else { String::new() };
         let _ = writeln!(
             out,
-            "| `{}` | {} | {} | {} | {} | {} of {} | {}{why} |",
+            "| `{}` | {} | {} | {} | {} | {} | {}{why} |",
             of.claim,
             cell(&check.what),
             cell(&check.published),
             cell(&check.measured),
             checks::deviation(check).unwrap_or_default(),
-            tally.holds,
-            tally.judged(),
+            checks::holding(tally),
             verdict(of.verdict),
         );
     }

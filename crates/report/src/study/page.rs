@@ -10,7 +10,8 @@ use serde::Serialize;
 
 /// When a number holds.
 pub(super) const RULE: &str = "A number holds within ten points (of a ratio or share up to 1) or ten per cent of the published one and on its \
-    side of no effect; it holds in direction with a tenth of the published effect or more on that side; a statement holds when its formula does.";
+    side of no effect; it holds in direction with a tenth of the published effect or more on that side; a statement holds when its formula does. \
+    A self-test (○) finds what the study itself set up, as the paper's drives are not known: it says that the method works, not that a published number holds.";
 
 /// The same where nothing was published.
 const FORMULA_RULE: &str =
@@ -302,7 +303,7 @@ impl<'a> From<&planewise_study::ClaimVerdict<'a>> for ClaimRow<'a> {
             measured: &check.measured,
             deviation: checks::deviation(check).unwrap_or_default(),
             verdict: of.verdict.into(),
-            numbers: format!("{} of {}", of.tally().holds, of.tally().judged()),
+            numbers: checks::holding(of.tally()),
             page: names::page(&outcome.id),
         }
     }
@@ -312,6 +313,20 @@ impl<'a> From<&planewise_study::ClaimVerdict<'a>> for ClaimRow<'a> {
 mod tests {
     use super::*;
     use crate::study::{Missing, samples};
+
+    #[test]
+    fn a_self_test_is_called_one_and_counts_for_nothing_published() {
+        let mut outcome = samples::outcomes().remove(0);
+        for check in &mut outcome.checks {
+            check.verdict = Some(planewise_study::Verdict::SelfTest);
+        }
+        let text = page(&outcome);
+        assert!(text.contains("○ self-test passed") && !text.contains("✓ holds"), "{text}");
+        assert!(text.contains("self-tests of the method pass"), "{text}");
+        let of = Reproduction { outcomes: &[outcome], missing: &[], command: "", divergence: &[] };
+        let text = index(&of);
+        assert!(text.contains("○ self-test passed") && !text.contains("claims of the papers hold"), "{text}");
+    }
 
     #[test]
     fn overloaded_runs_are_named_where_there_are_any() {

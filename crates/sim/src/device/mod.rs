@@ -57,7 +57,7 @@ use execute::{Channel, Executor};
 use front::Front;
 use load::Load;
 use planewise_model::location::{Chunks, PageRange};
-use planewise_model::profile::{AdvancedCommands, Arbitration, Profile, Timing};
+use planewise_model::profile::{AdvancedCommands, Arbitration, Holds, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use read_ahead::ReadAhead;
 use transaction::{Kind, List, Transaction, Transactions};
@@ -115,6 +115,7 @@ pub(crate) struct Device {
     collects_ahead: bool,
     suspends: bool,
     suspend: Ns,
+    moves_hold_channel: bool,
     /// Pages may be read elsewhere than on their own plane, or written nowhere in flash: the buffer or replicas are in use.
     relocates: bool,
     /// Collections under way.
@@ -228,6 +229,7 @@ impl Device {
             collects_ahead: collector.collects_ahead(),
             suspends: collector.suspends(),
             suspend: Ns(profile.collection.suspend_ns),
+            moves_hold_channel: profile.collection.holds == Holds::Channel,
             collecting: 0,
             in_background: 0,
             erases_waiting: Vec::new(),

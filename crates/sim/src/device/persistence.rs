@@ -31,7 +31,7 @@ impl Device {
     ) {
         match request.operation {
             Operation::Transfer => unreachable!("it moves data"),
-            Operation::Flush => {
+            Operation::Flush | Operation::FlushWithMetadata => {
                 if !self.waits_for_flush(slot) {
                     self.request_done(slot);
                 }

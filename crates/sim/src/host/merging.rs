@@ -131,5 +131,5 @@ impl Merger {
 }
 
 fn disk(request: &Request) -> u64 {
-    u64::from(request.volume) << 3 | (request.durability as u64) << 1 | request.direction.index() as u64
+    u64::from(request.volume) << 4 | (request.durability as u64) << 1 | request.direction.index() as u64
 }

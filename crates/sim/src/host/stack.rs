@@ -12,7 +12,7 @@ use crate::error::SimError;
 use crate::host_sched::{self, Counters, Decision, Growth, HostKnowledge, HostScheduler, TunableValues};
 use crate::observers::{Completion, Observer};
 use planewise_model::location::{PageRange, UnitMap};
-use planewise_model::{Direction, Durability, Ns, Operation, Request};
+use planewise_model::{Direction, Durability, Ns, Request};
 use std::collections::VecDeque;
 
 /// Latest arrival, 146 years: times after it leave room for the service of billions of requests before the clock overflows.
@@ -208,7 +208,7 @@ impl HostStack {
     /// An empty request, one past the end of the device, one that arrives before its predecessor or after the end of time.
     pub fn check(&self, request: &Request) -> Result<(), SimError> {
         let number = self.submitted + 1;
-        if request.sectors == 0 && request.operation != Operation::Flush {
+        if request.sectors == 0 && !request.operation.is_flush() {
             return Err(SimError::Empty { number, start: request.start });
         }
         if request.end().0 > self.capacity_sectors {
@@ -299,7 +299,7 @@ impl HostStack {
         observer: &mut O,
         mut entered: impl FnMut(&mut O, Slot, &QueuedRequest),
     ) {
-        let flushes = request.operation == Operation::Flush;
+        let flushes = request.operation.is_flush();
         let pages = if flushes { PageRange { first: 0, count: 0 } } else { self.pages(request) };
         let mut queued = QueuedRequest::new(now, sequence, *request, pages, false);
         // What a flush keeps was acknowledged before: it depends on nobody.
@@ -464,7 +464,7 @@ impl HostStack {
             self.conflicts.leave(queued.pages);
             self.scheduler.completed(now, slot, &queued);
         }
-        if queued.request.operation != Operation::Flush {
+        if !queued.request.operation.is_flush() {
             self.release_dependents(now, slot);
         }
         let completion = Completion {

@@ -1,6 +1,6 @@
 //! What each job of a workload got.
 
-use super::metrics::Times;
+use super::metrics::{Commands, Times};
 use super::processes::{Window, jain};
 use super::{Completion, Observer};
 use crate::host::Slot;
@@ -25,6 +25,7 @@ struct OfProcess {
 struct OfGroup {
     group: Group,
     directions: [Direction; 2],
+    commands: Commands,
     window: Window,
 }
 
@@ -64,6 +65,7 @@ impl Groups {
         let of_group = |group: &Group| OfGroup {
             group: group.clone(),
             directions: [Direction::new(), Direction::new()],
+            commands: Commands::default(),
             window: Window::default(),
         };
         Groups { warm_up, processes: processes.collect(), groups: groups.iter().map(of_group).collect() }
@@ -109,6 +111,8 @@ impl Groups {
             read: of.directions[0].metrics(duration),
             write: of.directions[1].metrics(duration),
             all: all.metrics(duration),
+            flushes: of.commands.flushes(),
+            discards: of.commands.discards(),
             fairness: bandwidth_fairness(processes.iter()),
         }
     }
@@ -145,13 +149,17 @@ impl Observer for Groups {
         }
         let request = &completion.request;
         let process = &mut self.processes[request.process as usize - 1];
-        process.bytes += request.bytes().0;
         process.window.record(completion);
         let of = &mut self.groups[process.group as usize];
+        of.window.record(completion);
+        if !request.is_transfer() {
+            of.commands.record(completion);
+            return;
+        }
+        process.bytes += request.bytes().0;
         let direction = &mut of.directions[request.direction.index()];
         direction.times.record(completion.completed - request.arrival);
         direction.requests += 1;
         direction.bytes += request.bytes().0;
-        of.window.record(completion);
     }
 }

@@ -181,7 +181,7 @@ impl DirectionTimes {
     }
 }
 
-/// Flushes, or discards.
+/// Flushes or discards.
 #[derive(Default)]
 struct CommandTimes {
     latency: Times,
@@ -189,13 +189,37 @@ struct CommandTimes {
     count: u64,
 }
 
-impl CommandTimes {
-    fn metrics(&self) -> Option<CommandMetrics> {
-        (self.count > 0).then(|| CommandMetrics {
-            count: self.count,
-            bytes: self.bytes,
-            latency_ns: self.latency.distribution(),
+/// Flushes and discards, each from the first one on: most runs have none.
+#[derive(Default)]
+pub(super) struct Commands([Option<Box<CommandTimes>>; 2]);
+
+impl Commands {
+    /// Records the completion of a flush or a discard.
+    #[cold]
+    pub(super) fn record(&mut self, completion: &Completion) {
+        let kind = usize::from(completion.request.operation == Operation::Discard);
+        let times = self.0[kind].get_or_insert_default();
+        times.latency.record(completion.completed - completion.request.arrival);
+        times.bytes += completion.request.bytes().0;
+        times.count += 1;
+    }
+
+    fn metrics(&self, kind: usize) -> Option<CommandMetrics> {
+        self.0[kind].as_ref().map(|times| CommandMetrics {
+            count: times.count,
+            bytes: times.bytes,
+            latency_ns: times.latency.distribution(),
         })
+    }
+
+    /// Flushes; none when there were none.
+    pub(super) fn flushes(&self) -> Option<CommandMetrics> {
+        self.metrics(0)
+    }
+
+    /// Discards; none when there were none.
+    pub(super) fn discards(&self) -> Option<CommandMetrics> {
+        self.metrics(1)
     }
 }
 
@@ -235,8 +259,7 @@ pub struct MetricsObserver {
     window_start: Ns,
     last: Ns,
     directions: [DirectionTimes; 2],
-    /// Flushes and discards, from the first one on.
-    commands: [Option<Box<CommandTimes>>; 2],
+    commands: Commands,
     submitted: u64,
     merged: u64,
     /// Pending requests; since when there is at least one; such time so far.
@@ -272,7 +295,7 @@ impl MetricsObserver {
             window_start: Ns::ZERO,
             last: Ns::ZERO,
             directions: [DirectionTimes::new(), DirectionTimes::new()],
-            commands: [None, None],
+            commands: Commands::default(),
             submitted: 0,
             merged: 0,
             pending: 0,
@@ -341,18 +364,6 @@ impl MetricsObserver {
         self.submitted += 1;
     }
 
-    #[cold]
-    fn complete_command(&mut self, completion: &Completion) {
-        if completion.sequence < self.warm_up {
-            return;
-        }
-        let kind = usize::from(completion.request.operation == Operation::Discard);
-        let times = self.commands[kind].get_or_insert_default();
-        times.latency.record(completion.completed - completion.request.arrival);
-        times.bytes += completion.request.bytes().0;
-        times.count += 1;
-    }
-
     fn utilization(&self, busy: Busy, units: u32, wall: Ns, active: Ns) -> UnitUtilization {
         let share = |busy: u128, span: Ns| {
             if span == Ns::ZERO { 0.0 } else { busy as f64 / (f64::from(units) * span.0 as f64) }
@@ -396,8 +407,8 @@ impl MetricsObserver {
                 write_share: share(write.held, write.count),
                 held_ns_mean: if all.held == 0 { 0.0 } else { all.held_ns as f64 / all.held as f64 },
             },
-            flushes: self.commands[0].as_ref().and_then(|times| times.metrics()),
-            discards: self.commands[1].as_ref().and_then(|times| times.metrics()),
+            flushes: self.commands.flushes(),
+            discards: self.commands.discards(),
             prioritized: PrioritizedShares {
                 read_share: share(self.overtaking_reads, read.count),
                 write_batch_share: share(write_batches.0, write_batches.1),
@@ -463,9 +474,12 @@ impl Observer for MetricsObserver {
         if self.pending == 0 {
             self.active += completion.completed - self.active_since;
         }
+        if completion.sequence < self.warm_up {
+            return;
+        }
         if !completion.request.is_transfer() {
-            self.complete_command(completion);
-        } else if completion.sequence >= self.warm_up {
+            self.commands.record(completion);
+        } else {
             self.directions[completion.request.direction.index()].record(completion);
             self.processes.record(completion);
             self.overtaking_reads += u64::from(completion.overtakes);

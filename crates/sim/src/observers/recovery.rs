@@ -13,7 +13,7 @@
 
 use super::{ArrayOperation, Completion, Observer, Origin, Work};
 use crate::host::{QueuedRequest, Slot};
-use planewise_model::{Geometry, Lpn, Ns, Operation, Ppn};
+use planewise_model::{Geometry, Lpn, Ns, Ppn};
 use std::collections::{HashMap, HashSet};
 
 /// A write that is not acknowledged.
@@ -256,7 +256,7 @@ impl Observer for Recovery {
 
     fn complete(&mut self, slot: Slot, completion: &Completion) {
         // Requests merged into one complete one after the other in the same slot: the first ends it.
-        if completion.request.operation == Operation::Flush {
+        if completion.request.operation.is_flush() {
             self.flushed(completion.issued);
             return;
         }

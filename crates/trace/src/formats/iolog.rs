@@ -278,7 +278,7 @@ impl IologWriter {
 
 impl Writer for IologWriter {
     fn write(&mut self, request: &Request) -> Result<(), TraceError> {
-        let is_flush = request.operation == Operation::Flush;
+        let is_flush = request.operation.is_flush();
         let range = request.start.0.checked_mul(SECTOR_BYTES).filter(|_| request.sectors > 0 || is_flush);
         let Some(offset) = range else {
             let found = format!("{} sectors at sector {}", request.sectors, request.start.0);
@@ -295,7 +295,7 @@ impl Writer for IologWriter {
         let action = match (request.operation, request.direction) {
             (Operation::Transfer, Direction::Read) => "read",
             (Operation::Transfer, Direction::Write) => "write",
-            (Operation::Flush, _) => "sync",
+            (Operation::Flush | Operation::FlushWithMetadata, _) => "sync",
             (Operation::Discard, _) => "trim",
         };
         let (volume, bytes) = (request.volume, request.bytes().0);

@@ -256,7 +256,7 @@ impl StatsBuilder {
     pub fn add(&mut self, request: &Request) {
         match request.operation {
             Operation::Transfer => {}
-            Operation::Flush => {
+            Operation::Flush | Operation::FlushWithMetadata => {
                 self.flushes += 1;
                 return;
             }

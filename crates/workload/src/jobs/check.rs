@@ -4,7 +4,7 @@ use super::offsets::Distribution;
 use super::section::Level;
 use crate::error::WorkloadError;
 use crate::values::{Amount, unknown};
-use planewise_model::{Bytes, Direction, Ns};
+use planewise_model::{Bytes, Direction, Durability, Ns};
 
 /// One size of a split and the share of requests, in per cent, that have this or an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,20 +44,85 @@ impl Sizes {
     }
 }
 
-/// Which directions a job's requests have.
+/// What a request of a job does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Reads.
+    Read,
+    /// Writes.
+    Write,
+    /// Discards.
+    Trim,
+}
+
+impl Kind {
+    /// All, in the order of fio's lists READ,WRITE,TRIM and of arrays indexed by kind.
+    pub const ALL: [Kind; 3] = [Kind::Read, Kind::Write, Kind::Trim];
+
+    /// 0 for reads, 1 for writes, 2 for trims.
+    #[inline]
+    pub const fn index(self) -> usize {
+        self as usize
+    }
+
+    /// Which way data move; trims count as writes.
+    pub const fn direction(self) -> Direction {
+        match self {
+            Kind::Read => Direction::Read,
+            Kind::Write | Kind::Trim => Direction::Write,
+        }
+    }
+}
+
+/// What a job's requests do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Share {
     /// All the same.
-    Only(Direction),
-    /// So many per cent are reads.
+    Only(Kind),
+    /// So many per cent are reads, the others writes.
     Reads(f64),
+    /// Each trim is followed by a write of what it trimmed. Limits on bytes and requests count the trims.
+    TrimWrites,
 }
+
+impl Share {
+    /// Whether there are requests of a kind.
+    pub fn uses(self, kind: Kind) -> bool {
+        match self {
+            Share::Only(only) => only == kind,
+            Share::Reads(_) => kind != Kind::Trim,
+            Share::TrimWrites => kind != Kind::Read,
+        }
+    }
+}
+
+/// The kinds that a pattern's name stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kinds {
+    Only(Kind),
+    ReadsAndWrites,
+    TrimWrites,
+}
+
+/// Names of patterns, as fio has them.
+const PATTERNS: [&str; 10] = [
+    "read",
+    "write",
+    "trim",
+    "randread",
+    "randwrite",
+    "randtrim",
+    "rw",
+    "randrw",
+    "trimwrite",
+    "randtrimwrite",
+];
 
 /// What follows a pattern's colon, which is a number of requests or a size.
 #[derive(Clone, Debug, PartialEq)]
 struct Pattern {
     random: bool,
-    share: Option<Direction>,
+    kinds: Kinds,
     argument: Option<String>,
 }
 
@@ -65,9 +130,9 @@ struct Pattern {
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pattern: Option<Pattern>,
-    pub(super) bs: Option<[Sizes; 2]>,
-    pub(super) bsrange: Option<[Sizes; 2]>,
-    pub(super) bssplit: Option<[Sizes; 2]>,
+    pub(super) bs: Option<[Sizes; 3]>,
+    pub(super) bsrange: Option<[Sizes; 3]>,
+    pub(super) bssplit: Option<[Sizes; 3]>,
     pub(super) blockalign: Option<u32>,
     pub(super) iodepth: Option<u32>,
     pub(super) one_at_a_time: Option<bool>,
@@ -85,17 +150,21 @@ pub struct Settings {
     pub(super) stonewall: Option<bool>,
     pub(super) rwmixread: Option<f64>,
     pub(super) rwmixwrite: Option<f64>,
-    pub(super) percentage_random: Option<[f64; 2]>,
+    pub(super) percentage_random: Option<[f64; 3]>,
     pub(super) distribution: Option<Distribution>,
     pub(super) norandommap: Option<bool>,
     pub(super) stride: Option<u32>,
     pub(super) thinktime: Option<Ns>,
     pub(super) thinktime_blocks: Option<u64>,
-    pub(super) rate: Option<[u64; 2]>,
-    pub(super) rate_iops: Option<[u64; 2]>,
+    pub(super) rate: Option<[u64; 3]>,
+    pub(super) rate_iops: Option<[u64; 3]>,
     pub(super) direct: Option<bool>,
     pub(super) buffered: Option<bool>,
-    pub(super) sync: Option<bool>,
+    pub(super) sync: Option<Durability>,
+    pub(super) fsync: Option<u64>,
+    pub(super) fdatasync: Option<u64>,
+    pub(super) end_fsync: Option<bool>,
+    pub(super) fsync_on_close: Option<bool>,
     pub(super) randseed: Option<u64>,
     pub(super) name: Option<String>,
     /// Who said what, by the first names of options.
@@ -108,27 +177,28 @@ impl Settings {
             Some((name, argument)) => (name, Some(argument.to_owned())),
             None => (text, None),
         };
-        let (random, share) = match name {
-            "read" => (false, Some(Direction::Read)),
-            "write" => (false, Some(Direction::Write)),
-            "rw" | "readwrite" => (false, None),
-            "randread" => (true, Some(Direction::Read)),
-            "randwrite" => (true, Some(Direction::Write)),
-            "randrw" => (true, None),
-            "trim" | "randtrim" | "trimwrite" | "randtrimwrite" => {
-                return Err(format!(
-                    "read, write, randread, randwrite, rw, randrw (the model has no trim); found '{text}'"
-                ));
-            }
-            _ => return Err(unknown(text, &["read", "write", "randread", "randwrite", "rw", "randrw"])),
+        let (random, kinds) = match name {
+            "read" => (false, Kinds::Only(Kind::Read)),
+            "write" => (false, Kinds::Only(Kind::Write)),
+            "trim" => (false, Kinds::Only(Kind::Trim)),
+            "rw" | "readwrite" => (false, Kinds::ReadsAndWrites),
+            "trimwrite" => (false, Kinds::TrimWrites),
+            "randread" => (true, Kinds::Only(Kind::Read)),
+            "randwrite" => (true, Kinds::Only(Kind::Write)),
+            "randtrim" => (true, Kinds::Only(Kind::Trim)),
+            "randrw" => (true, Kinds::ReadsAndWrites),
+            "randtrimwrite" => (true, Kinds::TrimWrites),
+            _ => return Err(unknown(text, &PATTERNS)),
         };
-        self.pattern = Some(Pattern { random, share, argument });
+        self.pattern = Some(Pattern { random, kinds, argument });
         Ok(())
     }
 
-    /// Whether the pattern is random, and whether it has both directions.
+    /// Whether the pattern is random, and whether it mixes reads and writes.
     pub(super) fn kind(&self) -> (bool, bool) {
-        self.pattern.as_ref().map_or((false, false), |pattern| (pattern.random, pattern.share.is_none()))
+        self.pattern
+            .as_ref()
+            .map_or((false, false), |pattern| (pattern.random, pattern.kinds == Kinds::ReadsAndWrites))
     }
 }
 
@@ -139,7 +209,7 @@ pub struct Job {
     pub name: String,
     /// Processes that do the same.
     pub processes: u32,
-    /// Directions.
+    /// What its requests do.
     pub share: Share,
     /// Whether offsets are random; sequential otherwise.
     pub random: bool,
@@ -147,14 +217,14 @@ pub struct Job {
     pub run: u64,
     /// Bytes from the start of a sequential request to that of the next, beyond the request itself.
     pub gap: u64,
-    /// Share of random offsets, per cent, of reads and of writes.
-    pub percentage_random: [f64; 2],
+    /// Share of random offsets, per cent, by [`Kind`].
+    pub percentage_random: [f64; 3],
     /// How random offsets are spread.
     pub distribution: Distribution,
     /// Whether each random offset is used once before one is used again.
     pub each_once: bool,
-    /// Sizes of reads and of writes.
-    pub sizes: [Sizes; 2],
+    /// Sizes by [`Kind`].
+    pub sizes: [Sizes; 3],
     /// Random offsets are multiples of this, bytes.
     pub align: u32,
     /// Requests in flight of each process.
@@ -179,30 +249,41 @@ pub struct Job {
     pub stonewall: bool,
     /// Pause, and after how many completions.
     pub think: (Ns, u64),
-    /// Most bytes and most requests a second, of reads and of writes.
-    pub rates: [(Option<u64>, Option<u64>); 2],
+    /// Most bytes and most requests a second, by [`Kind`].
+    pub rates: [(Option<u64>, Option<u64>); 3],
     /// Whether someone waits for its writes.
     pub synchronous_writes: bool,
+    /// What the acknowledgement of its writes promises.
+    pub durability: Durability,
+    /// After how many writes each process flushes with metadata, 1 or more.
+    pub fsync: Option<u64>,
+    /// After how many writes each process flushes, 1 or more. Where both are due, the other goes.
+    pub fdatasync: Option<u64>,
+    /// Whether each process that wrote since its last flush ends with one.
+    pub end_fsync: bool,
     /// Number of its random sequence.
     pub seed: u64,
 }
 
 impl Job {
-    /// Whether it has requests of a direction.
-    pub fn uses(&self, direction: Direction) -> bool {
-        !matches!(self.share, Share::Only(only) if only != direction)
+    /// Whether it changes what is on the device.
+    pub fn changes(&self) -> bool {
+        self.share.uses(Kind::Write) || self.share.uses(Kind::Trim)
+    }
+
+    /// Sizes of the kinds that it uses.
+    fn used_sizes(&self) -> impl Iterator<Item = &Sizes> {
+        Kind::ALL.into_iter().filter(|kind| self.share.uses(*kind)).map(|kind| &self.sizes[kind.index()])
     }
 
     /// The smallest request that it issues, bytes.
     pub fn smallest(&self) -> u32 {
-        let used = Direction::ALL.into_iter().filter(|direction| self.uses(*direction));
-        used.map(|direction| self.sizes[direction.index()].smallest()).min().unwrap_or(512)
+        self.used_sizes().map(Sizes::smallest).min().unwrap_or(512)
     }
 
     /// The largest request that it issues, bytes.
     pub fn largest(&self) -> u32 {
-        let used = Direction::ALL.into_iter().filter(|direction| self.uses(*direction));
-        used.map(|direction| self.sizes[direction.index()].largest()).max().unwrap_or(512)
+        self.used_sizes().map(Sizes::largest).max().unwrap_or(512)
     }
 }
 
@@ -221,14 +302,21 @@ impl Settings {
             |key: &str, found: String, allowed: &str| Err(WorkloadError::option(name, key, found, allowed));
         let pattern = self.pattern.clone().unwrap_or(Pattern {
             random: false,
-            share: Some(Direction::Read),
+            kinds: Kinds::Only(Kind::Read),
             argument: None,
         });
         let share = self.share(name, &pattern)?;
         let sizes = self.sizes(name)?;
-        let used = |direction: Direction| !matches!(share, Share::Only(only) if only != direction);
         let used_sizes: Vec<&Sizes> =
-            Direction::ALL.into_iter().filter(|of| used(*of)).map(|of| &sizes[of.index()]).collect();
+            Kind::ALL.into_iter().filter(|of| share.uses(*of)).map(|of| &sizes[of.index()]).collect();
+        if share == Share::TrimWrites && used_sizes[0] != used_sizes[1] {
+            let key = [("bssplit", &self.bssplit), ("bsrange", &self.bsrange)]
+                .into_iter()
+                .find_map(|(key, sizes)| sizes.as_ref().map(|_| key))
+                .unwrap_or("bs");
+            let allowed = "one for both, since what is trimmed is what is written";
+            return error(key, "other sizes of writes than of trims".to_owned(), allowed);
+        }
         let smallest = used_sizes.iter().map(|sizes| sizes.smallest()).min().unwrap_or(512);
         let largest = used_sizes.iter().map(|sizes| sizes.largest()).max().unwrap_or(512);
         let fixed = used_sizes.iter().all(|sizes| matches!(sizes, Sizes::Fixed(_)));
@@ -261,14 +349,14 @@ impl Settings {
             return error(
                 "percentage_random",
                 "a sequential pattern".to_owned(),
-                "randread, randwrite, randrw",
+                "randread, randwrite, randtrim, randrw, randtrimwrite",
             );
         }
         if !pattern.random && self.distribution.is_some() {
             return error(
                 "random_distribution",
                 "a sequential pattern".to_owned(),
-                "randread, randwrite, randrw",
+                "randread, randwrite, randtrim, randrw, randtrimwrite",
             );
         }
         if self.distribution.is_some_and(|of| of != Distribution::Uniform) && u64::from(align) > size {
@@ -300,7 +388,7 @@ impl Settings {
             return error("io_size", "0".to_owned(), "more than 0");
         }
         let uniform = fixed && smallest == largest && smallest == align;
-        let all_random = self.percentage_random.is_none_or(|shares| shares == [100.0; 2]) && run == 1;
+        let all_random = self.percentage_random.is_none_or(|shares| shares == [100.0; 3]) && run == 1;
         let distribution = self.distribution.unwrap_or(Distribution::Uniform);
         Ok(Job {
             name: self.name.clone().unwrap_or_else(|| name.to_owned()),
@@ -309,7 +397,7 @@ impl Settings {
             random: pattern.random,
             run,
             gap,
-            percentage_random: self.percentage_random.unwrap_or([100.0; 2]),
+            percentage_random: self.percentage_random.unwrap_or([100.0; 3]),
             distribution,
             each_once: pattern.random
                 && uniform
@@ -329,20 +417,30 @@ impl Settings {
             delay: self.startdelay.unwrap_or(Ns::ZERO),
             stonewall: self.stonewall.unwrap_or(false),
             think: (self.thinktime.unwrap_or(Ns::ZERO), self.thinktime_blocks.unwrap_or(1)),
-            rates: [0, 1]
+            rates: [0, 1, 2]
                 .map(|index| (self.rate.map(|rate| rate[index]), self.rate_iops.map(|rate| rate[index]))),
-            synchronous_writes: direct || self.sync.unwrap_or(false),
+            synchronous_writes: direct || self.sync.is_some_and(|promise| promise != Durability::Volatile),
+            durability: self.sync.unwrap_or_default(),
+            fsync: self.fsync.filter(|writes| *writes > 0),
+            fdatasync: self.fdatasync.filter(|writes| *writes > 0),
+            end_fsync: self.end_fsync.unwrap_or(false) || self.fsync_on_close.unwrap_or(false),
             seed: self.randseed.unwrap_or(0),
         })
     }
 
     fn share(&self, name: &str, pattern: &Pattern) -> Result<Share, WorkloadError> {
         let mix = [("rwmixread", self.rwmixread), ("rwmixwrite", self.rwmixwrite)];
-        if let Some(direction) = pattern.share {
+        let share = match pattern.kinds {
+            Kinds::Only(kind) => Some(Share::Only(kind)),
+            Kinds::TrimWrites => Some(Share::TrimWrites),
+            Kinds::ReadsAndWrites => None,
+        };
+        if let Some(share) = share {
             return match mix.into_iter().find(|(_, value)| value.is_some()) {
-                None => Ok(Share::Only(direction)),
+                None => Ok(share),
                 Some((key, _)) => {
-                    let found = "a pattern of one direction";
+                    let one = matches!(share, Share::Only(_));
+                    let found = if one { "a pattern of one direction" } else { "trims and writes" };
                     Err(WorkloadError::option(name, key, found, "rw=rw or rw=randrw beside it"))
                 }
             };
@@ -363,7 +461,7 @@ impl Settings {
         }
     }
 
-    fn sizes(&self, name: &str) -> Result<[Sizes; 2], WorkloadError> {
+    fn sizes(&self, name: &str) -> Result<[Sizes; 3], WorkloadError> {
         let given = [("bs", &self.bs), ("bsrange", &self.bsrange), ("bssplit", &self.bssplit)];
         let mut given = given.into_iter().filter_map(|(key, sizes)| Some((key, sizes.as_ref()?)));
         match (given.next(), given.next()) {
@@ -372,7 +470,7 @@ impl Settings {
                 Err(WorkloadError::option(name, second, found, "one of bs, bsrange, bssplit"))
             }
             (Some((_, sizes)), None) => Ok(sizes.clone()),
-            (None, _) => Ok([Sizes::Fixed(4096), Sizes::Fixed(4096)]),
+            (None, _) => Ok([const { Sizes::Fixed(4096) }; 3]),
         }
     }
 
@@ -413,7 +511,7 @@ impl Settings {
         }
         let Some(stride) = self.stride else { return Ok((1, 0)) };
         if pattern.random {
-            return error("stride", "a random pattern".to_owned(), "rw=read, write or rw");
+            return error("stride", "a random pattern".to_owned(), "rw=read, write, trim, rw or trimwrite");
         }
         if smallest != largest {
             return error("stride", "requests of several sizes".to_owned(), "one size");

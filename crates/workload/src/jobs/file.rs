@@ -201,7 +201,7 @@ mod tests {
         let text = "[global]\nrw=randrw\nrwmixread=30\nbs=8k\niodepth=32\nthinktime_blocks=4\nrandom_distribution=zipf:1.2\n\
                     [reader]\nrw=randread\nbsrange=4k-64k\n[one]\nioengine=psync\n[plain]\nrw=read\n";
         let all = jobs(text, "a.fio");
-        assert_eq!(all[0].share, crate::jobs::Share::Only(planewise_model::Direction::Read));
+        assert_eq!(all[0].share, crate::jobs::Share::Only(crate::jobs::Kind::Read));
         assert_eq!(all[0].sizes[0], crate::jobs::Sizes::Range(4096, 65_536));
         assert_eq!((all[0].depth, all[1].depth, all[2].depth), (32, 1, 32));
         assert_eq!(all[1].share, crate::jobs::Share::Reads(30.0));
@@ -254,13 +254,24 @@ mod tests {
             ("[a]\niodepth=4096\nnumjobs=257\n", "a.fio", &["a.fio:2: job 'a': iodepth", "1048576"]),
             ("[global]\niodepth=4096\nnumjobs=200\n[a]\n[b]\n", "a.fio", &["job 'b': iodepth", "1048576"]),
             ("[a]\nthinktime=10000d\n", "a.fio", &["a.fio:2", "thinktime", "365d"]),
-            ("[a]\nfsnyc=1\n", "a.fio", &["a.fio:2", "'fsnyc'"]),
+            ("[a]\nfsnyc=1\n", "a.fio", &["a.fio:2", "'fsnyc'", "did you mean 'fsync'"]),
+            ("[a]\nverfiy=1\n", "a.fio", &["a.fio:2", "'verfiy'"]),
+            ("[a]\nfsync=-1\n", "a.fio", &["a.fio:2: job 'a': fsync: found '-1'", "0 or more"]),
+            ("[a]\nsync=often\n", "a.fio", &["sync: found 'often'", "none, 0, sync, 1, dsync"]),
+            ("[a]\nrw=rantrim\n", "a.fio", &["'rantrim'", "did you mean 'randtrim'"]),
+            (
+                "[a]\nrw=trimwrite\nbs=4k,8k,16k\n",
+                "a.fio",
+                &["a.fio:3: job 'a': bs: found other sizes of writes than of trims", "one for both"],
+            ),
+            ("[a]\nrw=trim\nrwmixread=20\n", "a.fio", &["a.fio:3", "rwmixread", "rw=rw or rw=randrw"]),
+            ("[a]\ntrim_percentage=20\n", "a.fio", &["a.fio:2", "trim_percentage", "randtrim"]),
         ] {
             let error = refused(text, origin);
             for word in words {
                 assert!(error.contains(word), "no {word}: {error}");
             }
-            assert!(!error.contains("mean 'fsync'"), "what is refused is not suggested: {error}");
+            assert!(!error.contains("mean 'verify'"), "what is refused is not suggested: {error}");
         }
     }
 

@@ -21,7 +21,7 @@ pub static EMBEDDED: &[(&str, &str)] = &[
     ("varmail", include_str!("../../../../workloads/jobs/varmail.toml")),
 ];
 
-pub use check::{Job, Share, Sizes};
+pub use check::{Job, Kind, Share, Sizes};
 pub use file::{IN_FLIGHT_MAX, JobFile};
 pub use offsets::Distribution;
 pub use options::{OPTIONS, OptionEntry, Support, find};

@@ -3,6 +3,7 @@
 use super::check::{Settings, Sizes, Split};
 use super::offsets::Distribution;
 use crate::values::{amount, bytes, count, percent, switch, time, time_us, unknown};
+use planewise_model::Durability;
 use planewise_model::names::{self, UnknownName};
 
 /// What becomes of an option.
@@ -58,7 +59,7 @@ const fn refused(name: &'static str, why: &'static str) -> OptionEntry {
 const NO_FILES: &str =
     "nothing: a job works on the device of the target; offset and size choose an area of it";
 const NO_CONTENT: &str = "nothing: a simulated device keeps no content";
-const NO_TRIM: &str = "nothing: the model has no trim";
+const NO_VERIFY: &str = "nothing: fio trims so many of the blocks that it verifies; rw=trim, randtrim, trimwrite, randtrimwrite trim";
 const NO_LOGS: &str = "nothing: the run directory holds the results, and --request-log each request";
 const NO_TRACE: &str = "nothing: planewise run --trace replays traces, and --record writes them";
 const NO_MACHINE: &str = "nothing: no process runs, and no memory or processor takes part";
@@ -70,21 +71,27 @@ pub static OPTIONS: &[OptionEntry] = &[
         "rw",
         &["readwrite"],
         "PATTERN",
-        "read, write, randread, randwrite, rw, randrw; randread:N for N requests one behind the other after each jump, \
-         read:SIZE to leave SIZE out after each request [default: read]",
+        "read, write, trim, randread, randwrite, randtrim, rw, randrw, trimwrite, randtrimwrite; randread:N for N requests one \
+         behind the other after each jump, read:SIZE to leave SIZE out after each request [default: read]",
         |s, text| s.set_pattern(text),
     ),
-    used("bs", &["blocksize"], "SIZE", "size of a request: 4k, or READ,WRITE [default: 4k]", |s, text| {
-        s.bs = Some(pair(text, |size| block(size).map(Sizes::Fixed))?);
-        Ok(())
-    }),
+    used(
+        "bs",
+        &["blocksize"],
+        "SIZE",
+        "size of a request: 4k, or READ,WRITE,TRIM [default: 4k]",
+        |s, text| {
+            s.bs = Some(each(text, |size| block(size).map(Sizes::Fixed))?);
+            Ok(())
+        },
+    ),
     used(
         "bsrange",
         &["blocksize_range"],
         "MIN-MAX",
         "any size between the two that is a multiple of the smaller",
         |s, text| {
-            s.bsrange = Some(pair(text, range)?);
+            s.bsrange = Some(each(text, range)?);
             Ok(())
         },
     ),
@@ -94,7 +101,7 @@ pub static OPTIONS: &[OptionEntry] = &[
         "SIZE/PERCENT:..",
         "sizes with their shares, 4k/60:64k/40; shares left out divide the rest",
         |s, text| {
-            s.bssplit = Some(pair(text, split)?);
+            s.bssplit = Some(each(text, split)?);
             Ok(())
         },
     ),
@@ -220,7 +227,7 @@ pub static OPTIONS: &[OptionEntry] = &[
         "PERCENT",
         "share of random offsets of a random pattern; the others follow the last request [default: 100]",
         |s, text| {
-            s.percentage_random = Some(pair(text, percent)?);
+            s.percentage_random = Some(each(text, percent)?);
             Ok(())
         },
     ),
@@ -260,9 +267,9 @@ pub static OPTIONS: &[OptionEntry] = &[
         "rate",
         &[],
         "SIZE",
-        "most bytes a second of each process and direction, or READ,WRITE",
+        "most bytes a second of each process and direction, or READ,WRITE,TRIM",
         |s, text| {
-            s.rate = Some(pair(text, |size| bytes(size).and_then(not_zero))?);
+            s.rate = Some(each(text, |size| bytes(size).and_then(not_zero))?);
             Ok(())
         },
     ),
@@ -270,9 +277,9 @@ pub static OPTIONS: &[OptionEntry] = &[
         "rate_iops",
         &[],
         "N",
-        "most requests a second of each process and direction, or READ,WRITE",
+        "most requests a second of each process and direction, or READ,WRITE,TRIM",
         |s, text| {
-            s.rate_iops = Some(pair(text, |number| count(number, 1))?);
+            s.rate_iops = Some(each(text, |number| count(number, 1))?);
             Ok(())
         },
     ),
@@ -293,14 +300,53 @@ pub static OPTIONS: &[OptionEntry] = &[
     used(
         "sync",
         &[],
-        "0|1|sync|dsync",
-        "1: someone waits for each write, whatever direct says",
+        "none|0|sync|1|dsync",
+        "writes that are kept once acknowledged: dsync as O_DSYNC (forced unit access), sync as O_SYNC, with a file's metadata [default: none]",
         |s, text| {
             s.sync = Some(match text {
-                "none" => false,
-                "sync" | "dsync" => true,
-                other => switch(other).map_err(|_| format!("0, 1, none, sync, dsync; found '{text}'"))?,
+                "none" => Durability::Volatile,
+                "sync" => Durability::ForceUnitAccessWithMetadata,
+                "dsync" => Durability::ForceUnitAccess,
+                other => match switch(other) {
+                    Ok(true) => Durability::ForceUnitAccessWithMetadata,
+                    Ok(false) => Durability::Volatile,
+                    Err(_) => return Err(format!("none, 0, sync, 1, dsync; found '{text}'")),
+                },
             });
+            Ok(())
+        },
+    ),
+    used(
+        "fsync",
+        &[],
+        "N",
+        "after every N writes of a process it waits for what it has under way, then for a flush, with a file's metadata; 0: never [default: 0]",
+        |s, text| {
+            s.fsync = Some(count(text, 0)?);
+            Ok(())
+        },
+    ),
+    used("fdatasync", &[], "N", "the same without a file's metadata; 0: never [default: 0]", |s, text| {
+        s.fdatasync = Some(count(text, 0)?);
+        Ok(())
+    }),
+    used(
+        "end_fsync",
+        &[],
+        "0|1",
+        "each process ends with a flush, if it wrote since the last [default: 0]",
+        |s, text| {
+            s.end_fsync = Some(switch(text)?);
+            Ok(())
+        },
+    ),
+    used(
+        "fsync_on_close",
+        &[],
+        "0|1",
+        "as end_fsync: a job closes its file at its end [default: 0]",
+        |s, text| {
+            s.fsync_on_close = Some(switch(text)?);
             Ok(())
         },
     ),
@@ -327,8 +373,6 @@ pub static OPTIONS: &[OptionEntry] = &[
     harmless("dedupe_percentage"),
     harmless("fallocate"),
     harmless("overwrite"),
-    harmless("end_fsync"),
-    harmless("fsync_on_close"),
     harmless("gtod_reduce"),
     harmless("gtod_cpu"),
     harmless("clocksource"),
@@ -383,7 +427,8 @@ pub static OPTIONS: &[OptionEntry] = &[
     refused("verify_pattern", NO_CONTENT),
     refused("verify_fatal", NO_CONTENT),
     refused("verify_backlog", NO_CONTENT),
-    refused("trim_percentage", NO_TRIM),
+    refused("trim_percentage", NO_VERIFY),
+    refused("num_range", "nothing: a trim has one range"),
     refused("read_iolog", NO_TRACE),
     refused("write_iolog", NO_TRACE),
     refused("replay_no_stall", NO_TRACE),
@@ -400,11 +445,6 @@ pub static OPTIONS: &[OptionEntry] = &[
     refused("prio", NO_POLICY),
     refused("prioclass", NO_POLICY),
     refused("ioscheduler", "nothing: --schedulers chooses the host scheduler"),
-    refused("fsync", "nothing: the model has no volatile cache to flush; sync=1 makes writes synchronous"),
-    refused(
-        "fdatasync",
-        "nothing: the model has no volatile cache to flush; sync=1 makes writes synchronous",
-    ),
     refused("sync_file_range", "nothing: the model has no page cache"),
     refused("zonemode", NO_POLICY),
     refused("zonesize", NO_POLICY),
@@ -461,22 +501,23 @@ fn block(text: &str) -> Result<u32, String> {
     if fits { Ok(size as u32) } else { Err(format!("a multiple of 512 bytes, 512 to 1g; found '{text}'")) }
 }
 
-/// One value for both directions, or `READ,WRITE`; a third, for trims, is taken and not used.
-fn pair<T: Clone>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<[T; 2], String> {
-    let parts: Vec<&str> = text.split(',').collect();
-    match parts.as_slice() {
-        [both] => parse(both).map(|value| [value.clone(), value]),
-        [read, write] | [read, write, _] => {
-            // A value left out is that of the other.
-            let (read, write) = match (read.trim(), write.trim()) {
-                ("", write) => (write, write),
-                (read, "") => (read, read),
-                both => both,
-            };
-            Ok([parse(read)?, parse(write)?])
-        }
-        _ => Err(format!("one value, or READ,WRITE; found '{text}'")),
-    }
+/// One value for all kinds, or `READ,WRITE`, or `READ,WRITE,TRIM`. Trims have that of writes where none is given.
+fn each<T: Clone>(text: &str, parse: impl Fn(&str) -> Result<T, String>) -> Result<[T; 3], String> {
+    let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+    let (read, write, trim) = match parts.as_slice() {
+        [all] => (*all, *all, *all),
+        [read, write] => (*read, *write, ""),
+        [read, write, trim] => (*read, *write, *trim),
+        _ => return Err(format!("one value, READ,WRITE or READ,WRITE,TRIM; found '{text}'")),
+    };
+    // A value left out is that of the other.
+    let (read, write) = match (read, write) {
+        ("", write) => (write, write),
+        (read, "") => (read, read),
+        both => both,
+    };
+    let trim = if trim.is_empty() { write } else { trim };
+    Ok([parse(read)?, parse(write)?, parse(trim)?])
 }
 
 fn range(text: &str) -> Result<Sizes, String> {

@@ -1,10 +1,10 @@
 //! The processes of jobs at work.
 
-use super::check::{Job, Share, Sizes};
+use super::check::{Job, Kind, Share, Sizes};
 use super::offsets::{Places, happens};
 use crate::{Group, Io, Step, Workload};
 use planewise_model::rng::{Generator, generator};
-use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_model::{Durability, Lsn, Ns, Operation, Request};
 use rand::RngExt;
 
 /// Jobs side by side or, behind a stonewall, one after another.
@@ -31,17 +31,25 @@ struct Process {
     in_flight: u32,
     issued: u64,
     issued_bytes: u64,
-    /// Bytes and requests issued by direction, for rates.
-    by_direction: [(u64, u64); 2],
-    /// Offset behind the last request of each direction.
-    behind: [u64; 2],
+    /// Bytes and requests issued by kind, for rates.
+    by_kind: [(u64, u64); 3],
+    /// Offset behind the last request of each kind.
+    behind: [u64; 3],
+    /// Offset and bytes of the last trim, which is to be written.
+    trimmed: Option<(u64, u64)>,
+    /// Writes of the process, and whether any came since the last flush.
+    writes: u64,
+    is_dirty: bool,
+    /// A flush that is due, and whether one is under way: nothing else is issued then.
+    flush_due: Option<Operation>,
+    is_flushing: bool,
     /// Requests still to come one behind the other before the next random offset.
     run_left: u64,
     /// Completions since the last pause, and when the pause ends.
     completed: u64,
     think_until: Ns,
-    /// A direction that was drawn and waits for its rate.
-    drawn: Option<Direction>,
+    /// A kind that was drawn and waits for its rate.
+    drawn: Option<Kind>,
     done: bool,
 }
 
@@ -70,8 +78,13 @@ impl Jobs {
                     in_flight: 0,
                     issued: 0,
                     issued_bytes: 0,
-                    by_direction: [(0, 0); 2],
-                    behind: [0; 2],
+                    by_kind: [(0, 0); 3],
+                    behind: [0; 3],
+                    trimmed: None,
+                    writes: 0,
+                    is_dirty: false,
+                    flush_due: None,
+                    is_flushing: false,
                     run_left: 0,
                     completed: 0,
                     think_until: Ns::ZERO,
@@ -118,9 +131,22 @@ impl Workload for Jobs {
             return Step::WaitUntil(begin);
         }
         let end = job.runtime.map_or(Ns::MAX, |runtime| begin + job.ramp_time + runtime);
-        if now >= end || this.issued >= job.requests || this.issued_bytes >= job.bytes {
+        let has_time = now < end;
+        if this.is_flushing {
+            return Step::Wait;
+        }
+        if let Some(flush) = this.flush_due.filter(|_| has_time) {
+            // A flush keeps what is complete: what is under way would be left out.
+            return if this.in_flight > 0 { Step::Wait } else { this.flush(flush) };
+        }
+        let has_more = this.issued < job.requests && this.issued_bytes < job.bytes;
+        if !(has_time && (has_more || this.trimmed.is_some())) {
             // What is in flight belongs to the job: those behind a stonewall wait for it.
-            return if this.in_flight > 0 { Step::Wait } else { self.finish(process) };
+            return match this.in_flight {
+                0 if job.end_fsync && this.is_dirty => this.flush(Operation::FlushWithMetadata),
+                0 => self.finish(process),
+                _ => Step::Wait,
+            };
         }
         if this.in_flight >= job.depth {
             return Step::Wait;
@@ -128,19 +154,23 @@ impl Workload for Jobs {
         if now < this.think_until {
             return Step::WaitUntil(this.think_until.min(end));
         }
-        let direction = this.direction(job);
-        let at = begin + this.pace(job, direction);
+        let kind = this.kind(job);
+        let at = begin + this.pace(job, kind);
         if now < at {
-            this.drawn = Some(direction);
+            this.drawn = Some(kind);
             return Step::WaitUntil(at.min(end));
         }
-        Step::Submit(this.io(job, direction))
+        Step::Submit(this.io(job, kind))
     }
 
-    fn completed(&mut self, process: u32, _request: &Request, now: Ns) {
+    fn completed(&mut self, process: u32, request: &Request, now: Ns) {
         let this = &mut self.processes[process as usize];
         let (pause, every) = self.jobs[this.job as usize].think;
         this.in_flight -= 1;
+        if request.operation.is_flush() {
+            this.is_flushing = false;
+            return;
+        }
         this.completed += 1;
         if pause > Ns::ZERO && this.completed == every {
             this.completed = 0;
@@ -157,52 +187,101 @@ impl Workload for Jobs {
     }
 
     fn total_requests(&self) -> Option<u64> {
-        let each = |job: &Job| {
-            let Sizes::Fixed(size) = job.sizes[0] else { return None };
-            let by_bytes = job.bytes.div_ceil(u64::from(size));
-            let of_one = if job.runtime.is_some() { u64::MAX } else { job.requests.min(by_bytes) };
-            of_one.checked_mul(u64::from(job.processes)).filter(|total| *total < u64::MAX)
-        };
-        self.jobs.iter().try_fold(0u64, |total, job| total.checked_add(each(job)?))
+        self.jobs.iter().try_fold(0u64, |total, job| total.checked_add(requests(job)?))
     }
 }
 
+/// Requests of all processes of a job, flushes included, where that is known beforehand.
+fn requests(job: &Job) -> Option<u64> {
+    let first = match job.share {
+        Share::Only(kind) => kind,
+        Share::Reads(_) => Kind::Read,
+        Share::TrimWrites => Kind::Trim,
+    };
+    let Sizes::Fixed(size) = job.sizes[first.index()] else { return None };
+    let of_kind = job.requests.min(job.bytes.div_ceil(u64::from(size)));
+    if job.runtime.is_some() || of_kind == u64::MAX {
+        return None;
+    }
+    let flushes = match (job.share, job.fsync, job.fdatasync) {
+        (_, None, None) | (Share::Only(Kind::Read | Kind::Trim), ..) => 0,
+        (Share::Only(Kind::Write) | Share::TrimWrites, Some(every), None)
+        | (Share::Only(Kind::Write) | Share::TrimWrites, None, Some(every)) => of_kind / every,
+        // How many writes are drawn, or how often two periods meet, is not worth a look ahead.
+        _ => return None,
+    };
+    let each = if job.share == Share::TrimWrites { of_kind.checked_mul(2)? } else { of_kind };
+    each.checked_add(flushes)?.checked_mul(u64::from(job.processes)).filter(|total| *total < u64::MAX)
+}
+
 impl Process {
-    fn direction(&mut self, job: &Job) -> Direction {
+    fn kind(&mut self, job: &Job) -> Kind {
         match (self.drawn.take(), job.share) {
             (Some(drawn), _) => drawn,
-            (None, Share::Only(direction)) => direction,
-            (None, Share::Reads(percent)) if happens(percent, &mut self.random) => Direction::Read,
-            (None, Share::Reads(_)) => Direction::Write,
+            (None, Share::Only(kind)) => kind,
+            (None, Share::Reads(percent)) if happens(percent, &mut self.random) => Kind::Read,
+            (None, Share::Reads(_)) => Kind::Write,
+            (None, Share::TrimWrites) if self.trimmed.is_some() => Kind::Write,
+            (None, Share::TrimWrites) => Kind::Trim,
         }
     }
 
-    /// Time since the start before which the rates allow no further request of a direction.
-    fn pace(&self, job: &Job, direction: Direction) -> Ns {
-        let (bytes, requests) = self.by_direction[direction.index()];
+    fn flush(&mut self, operation: Operation) -> Step {
+        (self.flush_due, self.is_flushing, self.is_dirty) = (None, true, false);
+        self.in_flight += 1;
+        Step::Submit(Io::flush(operation))
+    }
+
+    /// Counts a write, behind which a flush may be due.
+    fn note_write(&mut self, job: &Job) {
+        self.writes += 1;
+        self.is_dirty = true;
+        let is_due = |every: Option<u64>| every.is_some_and(|every| self.writes.is_multiple_of(every));
+        self.flush_due = if is_due(job.fsync) {
+            Some(Operation::FlushWithMetadata)
+        } else {
+            is_due(job.fdatasync).then_some(Operation::Flush)
+        };
+    }
+
+    /// Time since the start before which the rates allow no further request of a kind.
+    fn pace(&self, job: &Job, kind: Kind) -> Ns {
+        let (bytes, requests) = self.by_kind[kind.index()];
         let after = |amount: u64, rate: Option<u64>| {
             // A rate of next to nothing is for ever: the run ends at its runtime, or at the end of model time.
             let most = u128::from(u64::MAX >> 2);
             rate.map_or(0, |rate| (u128::from(amount) * 1_000_000_000 / u128::from(rate)).min(most) as u64)
         };
-        let (byte_rate, request_rate) = job.rates[direction.index()];
+        let (byte_rate, request_rate) = job.rates[kind.index()];
         Ns(after(bytes, byte_rate).max(after(requests, request_rate)))
     }
 
-    fn io(&mut self, job: &Job, direction: Direction) -> Io {
-        let size = u64::from(self.size(&job.sizes[direction.index()]));
-        let offset = self.offset(job, direction, size);
-        self.behind[direction.index()] = offset + size;
+    fn io(&mut self, job: &Job, kind: Kind) -> Io {
+        let (offset, size) = match self.trimmed.take() {
+            // What was trimmed is written, and counted already.
+            Some(place) => place,
+            None => {
+                let size = u64::from(self.size(&job.sizes[kind.index()]));
+                let offset = self.offset(job, kind, size);
+                self.behind[kind.index()] = offset + size;
+                self.issued += 1;
+                self.issued_bytes += size;
+                self.trimmed = (job.share == Share::TrimWrites).then_some((offset, size));
+                (offset, size)
+            }
+        };
         self.in_flight += 1;
-        self.issued += 1;
-        self.issued_bytes += size;
-        let (bytes, requests) = &mut self.by_direction[direction.index()];
+        let (bytes, requests) = &mut self.by_kind[kind.index()];
         (*bytes, *requests) = (*bytes + size, *requests + 1);
+        if kind == Kind::Write {
+            self.note_write(job);
+        }
+        let synchronous = kind != Kind::Write || job.synchronous_writes;
+        let (start, sectors) = (Lsn((self.area + offset) / 512), (size / 512) as u32);
         Io {
-            start: Lsn((self.area + offset) / 512),
-            sectors: (size / 512) as u32,
-            direction,
-            synchronous: direction == Direction::Read || job.synchronous_writes,
+            operation: if kind == Kind::Trim { Operation::Discard } else { Operation::Transfer },
+            durability: if kind == Kind::Write { job.durability } else { Durability::Volatile },
+            ..Io::transfer(start, sectors, kind.direction(), synchronous)
         }
     }
 
@@ -218,9 +297,9 @@ impl Process {
     }
 
     /// Offset in its area, in bytes.
-    fn offset(&mut self, job: &Job, direction: Direction, size: u64) -> u64 {
+    fn offset(&mut self, job: &Job, kind: Kind, size: u64) -> u64 {
         let last = job.size - size;
-        let next = self.behind[direction.index()];
+        let next = self.behind[kind.index()];
         if !job.random {
             let next = if next == 0 { 0 } else { next + job.gap };
             return if next <= last { next } else { 0 };
@@ -230,7 +309,7 @@ impl Process {
             if next <= last {
                 return next;
             }
-        } else if !happens(job.percentage_random[direction.index()], &mut self.random) {
+        } else if !happens(job.percentage_random[kind.index()], &mut self.random) {
             return if next <= last { next } else { 0 };
         } else {
             self.run_left = job.run - 1;

@@ -5,7 +5,7 @@ use super::{Parameters, Wrong};
 use crate::values::percent;
 use crate::{Group, Io, Step, Workload};
 use planewise_model::rng::{Generator, generator};
-use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_model::{Direction, Durability, Lsn, Ns, Request};
 use rand::RngExt;
 
 struct FileBenchmark {
@@ -15,6 +15,8 @@ struct FileBenchmark {
     reads: f64,
     requests: u64,
     think: Ns,
+    /// What the acknowledgement of a write promises: with flushes that of a file opened with O_SYNC.
+    durability: Durability,
 }
 
 struct Thread {
@@ -54,6 +56,7 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
         reads: of.get("read_percent", percent)?,
         requests: of.count("requests", 1, u64::MAX >> 16)?,
         think: of.get("think_time", crate::values::time_us)?,
+        durability: Durability::of(false, of.switch("flushes")?),
     }))
 }
 
@@ -77,12 +80,10 @@ impl Workload for FileBenchmark {
         thread.in_flight = true;
         let read = thread.random.random::<f64>() * 100.0 < self.reads;
         let block = thread.random.random_range(0..thread.file.size / self.block);
-        Step::Submit(Io {
-            start: Lsn(thread.file.at(block * self.block) / 512),
-            sectors: (self.block / 512) as u32,
-            direction: if read { Direction::Read } else { Direction::Write },
-            synchronous: true,
-        })
+        let start = Lsn(thread.file.at(block * self.block) / 512);
+        let direction = if read { Direction::Read } else { Direction::Write };
+        let durability = if read { Durability::Volatile } else { self.durability };
+        Step::Submit(Io { durability, ..Io::transfer(start, (self.block / 512) as u32, direction, true) })
     }
 
     fn completed(&mut self, process: u32, _request: &Request, now: Ns) {

@@ -1,11 +1,12 @@
 //! The journal of the file system: processes that wait for their changes are committed together by a thread of its own.
 //!
 //! As jbd2 does it: a commit writes a descriptor with the changed metadata blocks, waits, and writes the commit block. Who comes
-//! while a commit is under way waits for the next one.
+//! while a commit is under way waits for the next one. With flushes (the mount option `barrier=1`) the commit block is written behind a
+//! flush and with forced unit access, so that what a commit is about is kept before it, and it itself when it is complete.
 
 use super::files::BLOCK;
 use crate::{Io, Step};
-use planewise_model::{Direction, Lsn};
+use planewise_model::{Direction, Durability, Lsn};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -18,6 +19,8 @@ enum State {
 pub(super) struct Journal {
     start: u64,
     blocks: u64,
+    /// What the acknowledgement of a commit block promises.
+    durability: Durability,
     /// Block after the last one written.
     head: u64,
     state: State,
@@ -30,11 +33,12 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// An empty journal at a byte of the device.
-    pub(super) fn new(start: u64, bytes: u64) -> Journal {
+    /// An empty journal at a byte of the device, which flushes or not.
+    pub(super) fn new(start: u64, bytes: u64, flushes: bool) -> Journal {
         Journal {
             start,
             blocks: bytes / BLOCK,
+            durability: Durability::of(flushes, flushes),
             head: 0,
             state: State::Idle,
             is_under_way: false,
@@ -73,7 +77,7 @@ impl Journal {
             let body = (1 + std::mem::take(&mut self.metadata)).min(self.blocks);
             Step::Submit(self.write(body))
         } else {
-            Step::Submit(self.write(1))
+            Step::Submit(Io { durability: self.durability, ..self.write(1) })
         }
     }
 
@@ -96,11 +100,6 @@ impl Journal {
         }
         let start = self.start + self.head * BLOCK;
         self.head += blocks;
-        Io {
-            start: Lsn(start / 512),
-            sectors: (blocks * BLOCK / 512) as u32,
-            direction: Direction::Write,
-            synchronous: true,
-        }
+        Io::transfer(Lsn(start / 512), (blocks * BLOCK / 512) as u32, Direction::Write, true)
     }
 }

@@ -2,14 +2,15 @@
 //!
 //! All threads take requests from one counter. Reads and writes alternate so that their ratio holds at any time; offsets are
 //! uniform over all files. After every `fsync_freq` requests each file is synchronised once, by whatever threads are free: the
-//! file system then commits the inodes that writes changed. Data need no flush: they bypassed the page cache.
+//! file system then commits the inodes that writes changed. Data bypassed the page cache; with flushes the commit flushes the device's
+//! cache, and a file without an inode to commit costs a flush of its own, as in ext4.
 
 use super::files::{File, lay_out};
 use super::journal::Journal;
 use super::{Parameters, Wrong};
 use crate::{Group, Io, Step, Workload};
 use planewise_model::rng::{Generator, generator};
-use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_model::{Direction, Lsn, Ns, Operation, Request};
 use rand::RngExt;
 
 /// Inodes of 256 bytes in a block of 4 KiB.
@@ -25,6 +26,7 @@ struct SysbenchFile {
     max_requests: u64,
     fsync_freq: u64,
     fsync_end: bool,
+    flushes: bool,
     random: Generator,
     performed: u64,
     /// Reads and writes taken so far.
@@ -63,6 +65,7 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
         return Err(("block_size", format!("at most the size of a file, {} bytes, and 1g", total / count)));
     }
     let journal_bytes = of.journal_size()?;
+    let flushes = of.switch("flushes")?;
     let laid = lay_out(
         device_bytes,
         &vec![size; count as usize],
@@ -81,6 +84,7 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
         max_requests: of.count("max_requests", 1, u64::MAX >> 16)?,
         fsync_freq: of.count("fsync_freq", 0, u64::MAX >> 16)?,
         fsync_end: of.switch("fsync_end")?,
+        flushes,
         random: generator(seed, "sysbench file"),
         performed: 0,
         taken: [0; 2],
@@ -92,7 +96,7 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
         committing: vec![false; count as usize],
         threads: vec![Thread::Ready; threads as usize],
         finished: 0,
-        journal: Journal::new(laid.journal_start, journal_bytes),
+        journal: Journal::new(laid.journal_start, journal_bytes, flushes),
         woken: Vec::new(),
     }))
 }
@@ -147,12 +151,8 @@ impl SysbenchFile {
         if direction == Direction::Write {
             (self.is_dirty, self.changed[file]) = (true, true);
         }
-        Io {
-            start: Lsn(self.files[file].at(place % per_file * self.block) / 512),
-            sectors: (self.block / 512) as u32,
-            direction,
-            synchronous: true,
-        }
+        let start = self.files[file].at(place % per_file * self.block);
+        Io::transfer(Lsn(start / 512), (self.block / 512) as u32, direction, true)
     }
 }
 
@@ -182,6 +182,10 @@ impl Workload for SysbenchFile {
                 self.threads[process as usize] = Thread::Syncing;
                 return Step::Wait;
             }
+            if self.flushes {
+                self.threads[process as usize] = Thread::InFlight;
+                return Step::Submit(Io::flush(Operation::FlushWithMetadata));
+            }
         }
         if self.performed == self.max_requests {
             if self.threads[process as usize] != Thread::Done {
@@ -195,7 +199,7 @@ impl Workload for SysbenchFile {
         Step::Submit(self.io())
     }
 
-    fn completed(&mut self, process: u32, _request: &Request, _now: Ns) {
+    fn completed(&mut self, process: u32, request: &Request, _now: Ns) {
         if process as usize == self.threads.len() {
             let before = self.woken.len();
             if self.journal.completed(&mut self.woken) {
@@ -206,7 +210,7 @@ impl Workload for SysbenchFile {
             }
         } else {
             self.threads[process as usize] = Thread::Ready;
-            self.done += 1;
+            self.done += u64::from(request.is_transfer());
         }
     }
 

@@ -69,6 +69,7 @@ fn open(arguments: &ProbeArguments) -> Result<(Box<dyn Target>, Option<Simulated
     });
     let wanted = Wanted {
         writes: simulated.is_some() || arguments.drive.destroy_data.is_some(),
+        discards: false,
         depth: arguments.depth.unwrap_or_else(|| probe::depth_for(capacity)),
         longest: LONGEST,
         condition,

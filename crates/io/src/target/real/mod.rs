@@ -5,6 +5,7 @@
 
 mod buffers;
 mod clock;
+mod commands;
 mod failure;
 mod file;
 pub mod found;
@@ -76,6 +77,8 @@ impl FromStr for Engine {
 pub struct RealOptions {
     /// Whether it is to be written; if not, it is opened so that it cannot be.
     pub writes: bool,
+    /// Whether it is to be trimmed, which needs `writes`. A file may then have holes: trims make them.
+    pub discards: bool,
     /// The name typed again, which allows to overwrite it.
     pub destroy_data: Option<String>,
     /// What serves it.
@@ -92,6 +95,7 @@ impl Default for RealOptions {
     fn default() -> RealOptions {
         RealOptions {
             writes: false,
+            discards: false,
             destroy_data: None,
             engine: Engine::Auto,
             processor: Processor::Here,
@@ -129,7 +133,10 @@ impl RealTarget {
 pub fn open(name: &str, options: &RealOptions) -> Result<RealTarget, TargetError> {
     let unusable = |problem: String| TargetError::Unusable { target: name.to_owned(), problem };
     check(options).map_err(unusable)?;
-    let found = found::find(name).map_err(unusable)?;
+    let mut found = found::find(name).map_err(unusable)?;
+    if options.discards {
+        found.hole_that_writing_fills = None;
+    }
     guard::check_reading(&found).map_err(unusable)?;
     if options.writes {
         guard::check_writing(&found, options.destroy_data.as_deref()).map_err(unusable)?;

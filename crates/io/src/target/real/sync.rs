@@ -2,9 +2,10 @@
 
 use super::buffers::Buffers;
 use super::clock::{Clock, Wait, how_to_wait};
+use super::commands::{self, write_flags};
 use super::failure;
-use crate::target::{Completed, Operation, Target, TargetError, TargetInfo};
-use planewise_model::{Direction, Ns, SECTOR_BYTES};
+use crate::target::{Completed, Operation, Target, TargetError, TargetInfo, TargetKind};
+use planewise_model::{self as model, Direction, Ns, SECTOR_BYTES};
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -32,6 +33,7 @@ pub struct Synchronous {
 
 struct Shared {
     file: File,
+    is_block_device: bool,
     clock: Clock,
     /// Keeps the memory for as long as a thread may touch it.
     _buffers: Arc<Buffers>,
@@ -76,6 +78,7 @@ impl Synchronous {
         let clock = Clock::start();
         let shared = Arc::new(Shared {
             file,
+            is_block_device: info.kind == TargetKind::BlockDevice,
             clock,
             _buffers: Arc::clone(&buffers),
             jobs: Mutex::default(),
@@ -185,6 +188,22 @@ impl Shared {
         let asked = u64::from(job.operation.sectors) * SECTOR_BYTES;
         let offset = job.operation.start.0 * SECTOR_BYTES;
         let (descriptor, memory) = (self.file.as_raw_fd(), job.memory.cast::<libc::c_void>());
+        let Operation { command, durability, .. } = job.operation;
+        let said = |done: std::io::Result<()>| {
+            done.err().map(|error| failure::meaning(error.raw_os_error().unwrap_or(0)))
+        };
+        match command {
+            model::Operation::Transfer => {}
+            model::Operation::Discard => {
+                return said(commands::discard(&self.file, self.is_block_device, offset, asked));
+            }
+            flush => return said(commands::flush(&self.file, flush)),
+        }
+        if durability.flushes_first()
+            && let Some(problem) = said(commands::flush(&self.file, model::Operation::Flush))
+        {
+            return Some(problem);
+        }
         // Reads may share their memory, and so no slice is ever made of it.
         // SAFETY: at least as long as the longest operation, and mapped for as long as this thread has a part of it. Of reads, nobody
         // ever looks at what came; of writes, it is the tag's alone.
@@ -192,7 +211,11 @@ impl Shared {
             match job.operation.direction {
                 Direction::Read => libc::pread64(descriptor, memory, asked as usize, offset as libc::off64_t),
                 Direction::Write => {
-                    libc::pwrite64(descriptor, memory, asked as usize, offset as libc::off64_t)
+                    let from = libc::iovec { iov_base: memory, iov_len: asked as usize };
+                    match write_flags(durability) {
+                        0 => libc::pwrite64(descriptor, memory, asked as usize, offset as libc::off64_t),
+                        flags => libc::pwritev2(descriptor, &raw const from, 1, offset as libc::off_t, flags),
+                    }
                 }
             }
         };
@@ -217,6 +240,8 @@ impl Target for Synchronous {
         self.info.check(&operation)?;
         assert!(!self.under_way[tag as usize], "tag {tag} has an operation under way");
         let memory = match operation.direction {
+            // Without data, any memory does.
+            _ if operation.command != model::Operation::Transfer => self.buffers.for_read(tag),
             Direction::Read => self.buffers.for_read(tag),
             Direction::Write => self.buffers.for_write(tag, operation.start.0, operation.sectors),
         };

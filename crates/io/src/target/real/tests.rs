@@ -1,6 +1,6 @@
 use super::*;
 use crate::target::{Completed, Operation};
-use planewise_model::Lsn;
+use planewise_model::{self as model, Durability, Lsn};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -216,4 +216,96 @@ fn options_out_of_range_are_refused() {
     }
     let error = "iouring".parse::<Engine>().unwrap_err();
     assert!(error.to_string().contains("did you mean 'io_uring'"), "{error}");
+}
+
+/// Durabilities of a write.
+const PROMISES: [Durability; 4] = [
+    Durability::ForceUnitAccess,
+    Durability::ForceUnitAccessWithMetadata,
+    Durability::FlushFirst,
+    Durability::FlushFirstForceUnitAccess,
+];
+
+#[test]
+fn a_file_is_flushed_trimmed_and_written_with_every_promise() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = file(directory.path()) else { return };
+    for engine in engines(&path) {
+        std::fs::write(&path, vec![7u8; FILE_BYTES as usize]).unwrap();
+        File::open(&path).unwrap().sync_all().unwrap();
+        let options = RealOptions { engine, depth: 8, discards: true, ..writing("target.bin") };
+        let mut target = open(path.to_str().unwrap(), &options).unwrap();
+        // All at once, writes with a flush ahead on every tag among them.
+        let mut operations = vec![
+            Operation::flush(),
+            Operation { command: model::Operation::FlushWithMetadata, ..Operation::flush() },
+            Operation::discard(Lsn(64), 16),
+            // Longer than it moves at once.
+            Operation::discard(Lsn(4096), 4096),
+        ];
+        operations.extend((0..8).map(|n| Operation {
+            durability: PROMISES[n % 4],
+            ..Operation::write(Lsn(1024 + n as u64 * 8), 8)
+        }));
+        for _ in 0..20 {
+            for group in operations.chunks(4).chain([&[operations[6]; 8][..]]) {
+                for (tag, operation) in group.iter().enumerate() {
+                    target.submit(tag as u32, *operation).unwrap();
+                }
+                let mut completed = Vec::new();
+                while completed.len() < group.len() {
+                    target.wait(Ns::MAX, &mut completed).unwrap();
+                }
+                let tags: BTreeSet<u32> = completed.iter().map(|one| one.tag).collect();
+                assert_eq!(tags.len(), group.len(), "{engine:?}");
+                assert!(completed.iter().all(|one| one.completed > one.issued), "{engine:?}: {completed:?}");
+            }
+        }
+        drop(target);
+        let bytes = std::fs::read(&path).unwrap();
+        let is = |from: usize, to: usize, byte: u8| bytes[from * 512..to * 512].iter().all(|of| *of == byte);
+        assert!(
+            is(0, 64, 7) && is(64, 80, 0) && is(80, 1024, 7),
+            "{engine:?}: the discard, and nothing beside it"
+        );
+        assert!(!is(1024, 1088, 7) && is(1088, 4096, 7) && is(4096, 8192, 0), "{engine:?}");
+        assert_eq!(bytes.len() as u64, FILE_BYTES, "{engine:?}");
+    }
+}
+
+#[test]
+fn opened_for_reading_a_file_is_flushed_and_never_trimmed() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = file(directory.path()) else { return };
+    for engine in engines(&path) {
+        let options = RealOptions { engine, ..RealOptions::default() };
+        let mut target = open(path.to_str().unwrap(), &options).unwrap();
+        let error = target.submit(0, Operation::discard(Lsn(0), 8)).unwrap_err().to_string();
+        assert!(
+            error.contains("discard of 4096 bytes at sector 0") && error.contains("for reading"),
+            "{error}"
+        );
+        target.submit(0, Operation::flush()).unwrap();
+        target.wait(Ns::MAX, &mut Vec::new()).unwrap();
+    }
+    assert!(std::fs::read(&path).unwrap().iter().all(|byte| *byte == 7));
+    // A name typed again is needed for trims as it is for writes.
+    let options = RealOptions { writes: true, discards: true, ..RealOptions::default() };
+    assert!(error_of(&path, &options).contains("--destroy-data"));
+}
+
+#[test]
+fn holes_that_trims_made_do_not_keep_a_file_from_being_trimmed_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let Some(path) = file(directory.path()) else { return };
+    let trims = RealOptions { discards: true, ..writing("target.bin") };
+    let mut target = open(path.to_str().unwrap(), &trims).unwrap();
+    target.submit(0, Operation::discard(Lsn(0), 2048)).unwrap();
+    if let Err(error) = target.wait(Ns::MAX, &mut Vec::new()) {
+        eprintln!("skipped: {error}");
+        return;
+    }
+    drop(target);
+    assert!(error_of(&path, &writing("target.bin")).contains("hole at byte 0"));
+    open(path.to_str().unwrap(), &trims).unwrap();
 }

@@ -40,6 +40,11 @@ impl Phase {
             Phase::ReadArray | Phase::MoveRead | Phase::ReplicaRead | Phase::MoveCopyback | Phase::Erase
         )
     }
+
+    /// Whether it is a step of a move.
+    fn is_move(self) -> bool {
+        matches!(self, Phase::MoveRead | Phase::MoveOut | Phase::MoveProgram | Phase::MoveCopyback)
+    }
 }
 
 impl Device {
@@ -61,7 +66,8 @@ impl Device {
         let is_passed = self.arbitration == Arbitration::CommandsFirst && !phase.is_command();
         let is_first = !channel.is_waited_for();
         let is_free = is_first && channel.busy_until <= context.now;
-        if hold == Ns::ZERO || is_free && !is_passed {
+        let needs_none = hold == Ns::ZERO && !(self.moves_hold_channel && phase.is_move());
+        if needs_none || is_free && !is_passed {
             self.grant(context, executor);
             return;
         }
@@ -147,6 +153,9 @@ impl Device {
         if state.hold > Ns::ZERO {
             self.channels[state.channel as usize].busy_until = released;
             context.observer.channel_busy(state.channel, owner, context.now, released, work);
+        }
+        if self.moves_hold_channel && state.phase.is_move() {
+            self.channels[state.channel as usize].busy_until = done;
         }
         if let Some(what) = what {
             context.observer.array_busy(executor, released, done, what, state.group_planes, work);

@@ -2,15 +2,15 @@
 
 use super::pool::{Page, Pool};
 use super::{LARGEST_BYTES, Oltp, io};
-use crate::Step;
-use planewise_model::Direction;
+use crate::{Io, Step};
+use planewise_model::{Direction, Operation};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Idle,
     /// Writes the batch to the doublewrite buffer: bytes issued so far.
     Doublewrite(u64),
-    /// Waits for the journal after that.
+    /// Waits for the journal after that, or for its own flush.
     SyncingDoublewrite,
     /// Writes the pages to their places: pages issued so far.
     Pages(usize),
@@ -72,6 +72,8 @@ impl Cleaner {
 
     pub(super) fn completed(&mut self) {
         self.in_flight -= 1;
+        // All writes were complete before the flush.
+        self.synced();
     }
 
     pub(super) fn synced(&mut self) {
@@ -123,12 +125,10 @@ impl Oltp {
                     }
                     self.cleaner.half = 1 - self.cleaner.half;
                     self.cleaner.stage = Stage::SyncingDoublewrite;
-                    if !self.has_journal {
-                        self.cleaner.synced();
-                        continue;
+                    match self.sync_of_cleaner(process) {
+                        Some(step) => return step,
+                        None => self.cleaner.synced(),
                     }
-                    self.sync(process);
-                    return Step::Wait;
                 }
                 Stage::Pages(issued) => {
                     if let Some(page) = self.cleaner.batch.get(issued) {
@@ -140,12 +140,10 @@ impl Oltp {
                         return Step::Wait;
                     }
                     self.cleaner.stage = Stage::SyncingPages;
-                    if !self.has_journal {
-                        self.cleaner.synced();
-                        continue;
+                    match self.sync_of_cleaner(process) {
+                        Some(step) => return step,
+                        None => self.cleaner.synced(),
                     }
-                    self.sync(process);
-                    return Step::Wait;
                 }
                 Stage::Written => {
                     self.pool.flushed(&self.cleaner.batch);
@@ -157,6 +155,18 @@ impl Oltp {
                 Stage::Done => return Step::Done,
             }
         }
+    }
+
+    /// Makes sure that what was written is kept: by the journal, or else by a flush; none where nothing is to be done.
+    fn sync_of_cleaner(&mut self, process: u32) -> Option<Step> {
+        if self.has_journal {
+            self.sync(process);
+            return Some(Step::Wait);
+        }
+        self.flushes.then(|| {
+            self.cleaner.in_flight += 1;
+            Step::Submit(Io::flush(Operation::Flush))
+        })
     }
 
     /// A write of the cleaner: nobody waits for a single one.

@@ -3,7 +3,8 @@
 //! Threads run transactions: each statement descends the B-tree to the pages of its rows, and pages that are not in the buffer pool
 //! are read, one after another. A transaction that changed rows ends with its redo log on the device: one thread writes what all have
 //! logged, the others wait for it (group commit). A page cleaner writes dirty pages in batches, each first to the doublewrite
-//! buffer, then to its place. fsync commits the file system's journal, because the file's time of change did.
+//! buffer, then to its place. fsync commits the file system's journal, because the file's time of change did; with flushes that flushes the
+//! device's cache, and where there is no journal the thread flushes it itself.
 
 mod cleaner;
 mod pool;
@@ -16,7 +17,7 @@ use crate::values::percent;
 use crate::{Group, Io, Step, Workload};
 use cleaner::Cleaner;
 use planewise_model::rng::{Generator, generator};
-use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_model::{Direction, Lsn, Ns, Operation, Request};
 use pool::{Found, Page, Pool};
 use rand_distr::Zipf;
 use table::{Rows, Tree};
@@ -46,6 +47,7 @@ struct Oltp {
     cleaner: Cleaner,
     journal: Journal,
     has_journal: bool,
+    flushes: bool,
     threads: Vec<Thread>,
     max_requests: u64,
     begun: u64,
@@ -98,8 +100,12 @@ enum State {
         until: u64,
         rest: (u64, u64),
     },
-    /// Waits for the journal after that.
+    /// Waits for the journal after that, or for its own flush.
     SyncingLog {
+        until: u64,
+    },
+    /// Has to flush after that.
+    LogToFlush {
         until: u64,
     },
     /// Its log, and that of the others, is on the device.
@@ -146,6 +152,7 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
     }
     let count = |key| of.count(key, 0, 10_000);
     let has_journal = of.switch("journal")?;
+    let flushes = of.switch("flushes")?;
     let mix = if is_complex {
         Mix {
             point_selects: count("point_selects")?,
@@ -182,8 +189,9 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
         page_bytes,
         files: Layout { table, redo, doublewrite },
         redo: Redo { block, written: 0, durable: 0, writer: false },
-        journal: Journal::new(laid.journal_start, journal_bytes),
+        journal: Journal::new(laid.journal_start, journal_bytes, flushes),
         has_journal,
+        flushes,
         threads: (0..threads).map(thread).collect(),
         max_requests: of.count("max_requests", 1, u64::MAX >> 16)?,
         begun: 0,
@@ -377,6 +385,10 @@ impl Oltp {
                 State::LogRest { until, rest: (from, to) } => {
                     return self.write_log(process, until, from, to);
                 }
+                State::LogToFlush { until } => {
+                    self.threads[thread].state = State::SyncingLog { until };
+                    return Step::Submit(Io::flush(Operation::Flush));
+                }
                 State::LogWritten { until } => {
                     self.log_written(until);
                     return self.end(process);
@@ -434,7 +446,12 @@ impl Workload for Oltp {
                 thread.state = State::SyncingLog { until };
                 self.sync(process);
             }
-            State::WritingLog { until, rest: None } => thread.state = State::LogWritten { until },
+            State::WritingLog { until, rest: None } if self.flushes => {
+                thread.state = State::LogToFlush { until };
+            }
+            State::WritingLog { until, rest: None } | State::SyncingLog { until } => {
+                thread.state = State::LogWritten { until };
+            }
             other => debug_assert!(false, "a thread in state {other:?} has nothing under way"),
         }
     }
@@ -461,5 +478,5 @@ impl Oltp {
 
 /// A request of bytes that lie together.
 fn io(start: u64, bytes: u64, direction: Direction, synchronous: bool) -> Step {
-    Step::Submit(Io { start: Lsn(start / 512), sectors: (bytes / 512) as u32, direction, synchronous })
+    Step::Submit(Io::transfer(Lsn(start / 512), (bytes / 512) as u32, direction, synchronous))
 }
