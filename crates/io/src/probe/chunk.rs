@@ -35,8 +35,6 @@ const PART: f64 = 0.2;
 const MOST: f64 = 0.4;
 /// Confidence of chunks that only long reads show.
 const BY_READS: f64 = 0.8;
-/// Bus time of a sector that is too little for any flash, ns: whole pages are moved, whatever is asked for, and nobody knows for how long.
-const LEAST_TRANSFER: f64 = 100.0;
 /// Confidence where places are held for all of a read's latency, or noise hides small differences.
 const LESS_SURE: f64 = 0.9;
 
@@ -48,7 +46,7 @@ enum Said {
     /// All edges are, by so many standard errors.
     One(f64),
     /// Those of a period are, the rest is not.
-    Run(Folded, Compared),
+    Run(Folded),
     /// It contradicts itself.
     Unclear,
 }
@@ -69,7 +67,7 @@ impl Said {
         match compared {
             Compared::Passes if kind.are_alike(|_| true, PART) => Said::One(z),
             Compared::Waits | Compared::About if kind.are_alike(|edge| folded.period.holds(edge), MOST) => {
-                Said::Run(folded, compared)
+                Said::Run(folded)
             }
             _ => Said::Unclear,
         }
@@ -79,7 +77,7 @@ impl Said {
     fn pages(&self) -> Option<u64> {
         match self {
             Said::One(_) => Some(1),
-            Said::Run(folded, _) => Some(folded.period.pages),
+            Said::Run(folded) => Some(folded.period.pages),
             Said::Nothing | Said::Unclear => None,
         }
     }
@@ -88,7 +86,7 @@ impl Said {
     fn errors(&self) -> f64 {
         match self {
             Said::One(z) => *z,
-            Said::Run(folded, _) => folded.z,
+            Said::Run(folded) => folded.z,
             Said::Nothing | Said::Unclear => 0.0,
         }
     }
@@ -139,14 +137,14 @@ pub fn find(
             return Ok(Finding::of(size, confidence(z).min(most), statistic, reason));
         }
         let of_that = said.into_iter().filter_map(|said| match said {
-            Said::Run(folded, compared) if folded.period.pages == pages => Some((folded, compared)),
+            Said::Run(folded) if folded.period.pages == pages => Some(folded),
             _ => None,
         });
-        let Some((folded, compared)) = of_that.max_by(|one, other| one.0.z.total_cmp(&other.0.z)) else {
+        let Some(folded) = of_that.max_by(|one, other| one.z.total_cmp(&other.z)) else {
             return Ok(Finding::undetermined(statistic, "no probe shows the period by itself"));
         };
-        let most = if compared == Compared::About { most.min(LESS_SURE) } else { most };
-        return several(instrument, grid, &samples, folded, confidence(z).min(most), statistic);
+        // Nor is it known whether whole pages are moved, behind which registers would hide the array.
+        return several(instrument, grid, &samples, folded, confidence(z).min(LESS_SURE), statistic);
     }
     Ok(Finding::undetermined(String::new(), "nothing was measured"))
 }
@@ -157,16 +155,20 @@ fn several(
     grid: Grid,
     samples: &Samples,
     folded: Folded,
-    mut sure: f64,
+    sure: f64,
     statistic: String,
 ) -> Result<Finding<Bytes>, ProbeError> {
     let Folded { period, saved, .. } = folded;
+    // Both on different planes of one die are read together if they wait together, and not if the first has begun.
+    if samples.of(Kind::Pair).compared(|edge| period.holds(edge), saved) == Compared::Waits {
+        let reason = "some edges are read across at once, but only when both sides wait together: planes that work together, and what they are part of does not show";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
     // A chunk that is a part of it ends at multiples of a largest part.
     for part in parts(period.pages).filter(|part| is_prime(period.pages / part)) {
         for compared in inner(instrument, grid, samples, (folded, part))? {
             match compared {
-                Compared::Waits => {}
-                Compared::About => sure = sure.min(LESS_SURE),
+                Compared::Waits | Compared::About => {}
                 Compared::Passes | Compared::Unclear => {
                     let reason = format!(
                         "pages wait for one another at most edges, but it is not clear whether they do at each {}",
@@ -191,9 +193,6 @@ fn several(
             "pages wait for one another no longer than a transfer may take: in one place, or on one bus";
         return Ok(Finding::undetermined(statistic, reason));
     }
-    if transfer < LEAST_TRANSFER * grid.block as f64 {
-        sure = sure.min(LESS_SURE);
-    }
     if longer < SERIAL * saved {
         let reason = "two pages that wait for one another as two commands are read at once by one: a drive of an array that takes one command at a time, or a bus";
         return Ok(Finding::undetermined(statistic, reason));
@@ -205,7 +204,7 @@ fn several(
             let size = Bytes(distance * grid.step * SECTOR_BYTES);
             let statistic = format!("{statistic}; pages {distance} apart are read together");
             let reason = "edges between pages are faster every so many of it, and pages as far apart as it is long are read together: by planes that work together";
-            return Ok(Finding::of(size, sure.min(LESS_SURE), statistic, reason));
+            return Ok(Finding::of(size, sure, statistic, reason));
         }
         if together > 0.2 {
             let reason = "some pages that seem to be in one place are read together, and others are not";
@@ -390,7 +389,7 @@ fn statistic(grid: Grid, samples: &Samples, said: &[Said; 2]) -> String {
     for (kind, said) in PAIRS.into_iter().zip(said) {
         let of = samples.of(kind);
         parts.push(match said {
-            Said::Run(Folded { period, saved, z }, _) => {
+            Said::Run(Folded { period, saved, z }) => {
                 let (less, _) = of.less(|edge| !period.holds(edge));
                 format!(
                     "{}: each {} edge is {:.1} us faster than the others ({}), which take {:+.1} us compared with the inside of pages",
