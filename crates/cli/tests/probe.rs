@@ -197,8 +197,8 @@ fn a_directory_of_something_else_or_of_another_probe_is_left_alone() {
         place.fails(2, "probe sim:ssd-s --quick --area 64m --out x", &["damaged", "--force"]);
         assert_eq!(text(&place, "x/probe.json"), damaged);
     }
-    place.file("x/probe.json", whole.replacen("\"format\": 2", "\"format\": 3", 1));
-    place.fails(2, "probe sim:ssd-s --quick --area 64m --out x", &["found format 3", "allowed: format 2"]);
+    place.file("x/probe.json", whole.replacen("\"format\": 3", "\"format\": 2", 1));
+    place.fails(2, "probe sim:ssd-s --quick --area 64m --out x", &["found format 2", "allowed: format 3"]);
     // What another version found is no beginning of what this one finds.
     place.file("x/probe.json", &whole);
     let mut altered = file(&place, "x");

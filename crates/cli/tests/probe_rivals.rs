@@ -93,6 +93,26 @@ fn an_array_of_drives_is_found_as_such_and_none_of_its_members_as_a_unit() {
 }
 
 #[test]
+fn pages_of_one_chunk_are_not_taken_for_chunks() {
+    for pages in [2, 4, 64] {
+        let of = probed(&format!("sim:ssd-s:translation.chunk_pages={pages}"));
+        let [page, chunk] = [&of.findings.page, &of.findings.chunk].map(|of| of.as_ref().unwrap());
+        assert_eq!(page.value, Some(Bytes(4096)), "{page:?}");
+        assert_eq!(chunk.value, Some(Bytes(pages * 4096)), "{chunk:?}");
+        assert_eq!(units(&of), Some(20));
+        assert_eq!(of.findings.mapping.as_ref().unwrap().value, Some(Mapping::WriteOrder));
+        let translation = &of.profile.translation;
+        assert_eq!((translation.allocation.as_str(), translation.chunk_pages), ("write-order", pages as u32));
+    }
+    // Nothing meets inside a drive that takes one command at a time, and few things in one whose chunks are as long as this.
+    for drive in ["ssd1:translation.chunk_pages=4", "ssd-s:translation.chunk_pages=1024"] {
+        let of = probed(&format!("sim:{drive}"));
+        let chunk = of.findings.chunk.as_ref().unwrap();
+        assert_eq!(chunk.value, None, "{chunk:?}");
+    }
+}
+
+#[test]
 fn a_profile_has_as_many_units_as_were_found() {
     for allocation in ["pcdw", "cdpw", "dcpw", "wpcd"] {
         let of = probed(&format!("{PLAIN},translation.allocation={allocation},geometry.chips_per_channel=4"));

@@ -1,74 +1,98 @@
-//! Chunk size: the largest run of consecutive data that is in one place (Chen et al. 2016, section 5.2, Program 1 (I)).
+//! Chunk size: the largest run of consecutive data in one place, and so the unit of striping (Chen et al. 2016, section 5.2).
 //!
-//! The paper reads `n` sectors at all offsets and looks for the period of the dips: a read that crosses from one chunk to the next is
-//! served by two domains. How that looks depends on the drive: two domains halve a slow transfer (a dip), two planes of one die that do
-//! not work together double the array read (a bump), page latencies that differ hide both. So three probes are made at random
-//! positions, each looks for the size whose multiples differ most from all other positions, and what they say is put together:
+//! A place does one array read at a time. Between two pages of one chunk, reads of both sides wait for one another as those of one page do, and a read
+//! across takes two array reads; where a chunk ends, both sides are read at once. So a period is looked for by which some edges between pages are faster
+//! than the rest, and the rest is compared with what is inside pages:
 //!
-//! * *single*: a read of two blocks, one on each side of the position: the paper's;
-//! * *pair*: the same two blocks as two reads at once: inside a chunk one waits for the other, across its edge they may not;
-//! * *busy pair*: the same behind a third read of the same place, so that both wait together and planes of one die can serve them
-//!   together even if commands do not reach them at one instant.
+//! | edges between pages | a chunk is |
+//! |---|---|
+//! | all faster than what is inside pages, by whatever part | one page |
+//! | every k-th is faster, and the rest waits as long as what is inside pages | k pages |
+//! | every k-th is faster, and the rest is faster than what is inside pages, too | one page: some places share a bus, others do not |
+//! | none is faster | not known: longer than was looked for, or something in front of the flash hides it |
+//!
+//! Planes of one die count as one place where nothing reads them together: several planes in turn, a page of each, and a chunk of several pages are the same
+//! for the host. Planes that work together are places of their own, which shows in reads so many pages apart.
 
+pub use super::edges::LONGEST;
+use super::edges::{Compared, Folded, Grid, OfKind, PAIRS, Samples, TRIFLE, Times, error};
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
+use super::page::{Kind, PERCEPTIBLE, Page, SIGNIFICANT, gcd};
 use super::queue::Queue;
-use super::statistics::{Moments, confidence, in_errors, median, quantile, welch};
+use super::statistics::{Moments, confidence, in_errors, median, quantile};
 use crate::target::Operation;
-use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
+use planewise_model::words::counted;
+use planewise_model::{Bytes, Lsn, SECTOR_BYTES};
 use rand::RngExt;
 
-/// Longest period that is looked for, bytes.
-const LONGEST: u64 = 256 << 10;
-/// Samples of each probe in one round, and rounds at most.
-const ROUND: usize = 4096;
-/// Standard errors by which edges must differ from other positions.
-const SIGNIFICANT: f64 = 7.0;
-/// Standard errors by which positions inside a chunk may not differ.
-const HINT: f64 = 4.5;
-/// Share of the usual time by which they must differ: what is less is no array read and no transfer, but a trifle that many samples show.
-const PERCEPTIBLE: f64 = 0.04;
-/// Share of the usual time by which positions inside a chunk may not differ: an array read behind a slow controller is no more.
-const HARDLY: f64 = 0.004;
-/// By how much the best size must be likelier than the next, as a logarithm.
-const MARGIN: f64 = 8.0;
+/// Least share of what pairs save at a chunk's edge that a read across two pages of one chunk takes longer than one inside a page.
+const SERIAL: f64 = 0.6;
+/// Share of what edges save on the average that most of them have to save where all are edges of chunks: some may save only an array read, others
+/// a transfer as well; and where they are of one period.
+const PART: f64 = 0.2;
+const MOST: f64 = 0.4;
+/// Confidence of chunks that only long reads show.
+const BY_READS: f64 = 0.8;
+/// Confidence where places are held for all of a read's latency, or noise hides small differences.
+const LESS_SURE: f64 = 0.9;
 
-/// How the blocks on both sides of a position are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Single,
-    Pair,
-    BusyPair,
+/// What one kind of pairs says.
+#[derive(Clone, Copy, Debug)]
+enum Said {
+    /// No edge is faster than what is inside pages.
+    Nothing,
+    /// All edges are, by so many standard errors.
+    One(f64),
+    /// Those of a period are, the rest is not.
+    Run(Folded),
+    /// It contradicts itself.
+    Unclear,
 }
 
-impl Kind {
-    const ALL: [Kind; 3] = [Kind::Single, Kind::Pair, Kind::BusyPair];
+impl Said {
+    fn of(kind: &OfKind<'_>, grid: Grid) -> Said {
+        let (less, error) = kind.less(|_| true);
+        let z = less / error;
+        let Some(folded) = kind.fold(grid) else {
+            return match kind.compared(|_| true, 0.0) {
+                Compared::Passes if kind.are_alike(|_| true, PART) => Said::One(z),
+                Compared::Passes => Said::Unclear,
+                Compared::Waits | Compared::About => Said::Nothing,
+                Compared::Unclear => Said::Unclear,
+            };
+        };
+        let compared = kind.compared(|edge| !folded.period.holds(edge), folded.saved);
+        match compared {
+            Compared::Passes if kind.are_alike(|_| true, PART) => Said::One(z),
+            Compared::Waits | Compared::About if kind.are_alike(|edge| folded.period.holds(edge), MOST) => {
+                Said::Run(folded)
+            }
+            _ => Said::Unclear,
+        }
+    }
 
-    fn name(self) -> &'static str {
+    /// Pages of a chunk by this.
+    fn pages(&self) -> Option<u64> {
         match self {
-            Kind::Single => "single reads across",
-            Kind::Pair => "two reads at once",
-            Kind::BusyPair => "two reads behind a third",
+            Said::One(_) => Some(1),
+            Said::Run(folded) => Some(folded.period.pages),
+            Said::Nothing | Said::Unclear => None,
+        }
+    }
+
+    /// How clear it is, in standard errors.
+    fn errors(&self) -> f64 {
+        match self {
+            Said::One(z) => *z,
+            Said::Run(folded) => folded.z,
+            Said::Nothing | Said::Unclear => 0.0,
         }
     }
 }
 
-/// Times of one probe at positions, in blocks.
-#[derive(Default)]
-struct Samples(Vec<(u64, f64)>);
-
-/// What one probe found: the size, in blocks, its contrast as a share of the usual time and in standard errors, and by how much it is likelier than the next best size, as a
-/// logarithm.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Folded {
-    size: u64,
-    contrast: f64,
-    z: f64,
-    margin: f64,
-}
-
-/// Looks for the chunk size; `rounds` limits the effort.
+/// Looks for the chunk size with the pages that were found; `rounds` limits the effort.
 ///
 /// # Errors
 /// The target fails; the user wants it to end.
@@ -76,219 +100,342 @@ pub fn find(
     instrument: &mut Instrument<'_>,
     area: Area,
     queue: &Queue,
+    page: &Page,
     rounds: usize,
 ) -> Result<Finding<Bytes>, ProbeError> {
-    let block = u64::from(instrument.block_sectors());
-    let block_bytes = block * SECTOR_BYTES;
-    let longest = (LONGEST / block_bytes).max(2);
-    let mut samples: [Samples; 3] = Default::default();
-    let mut before: Option<u64> = None;
-    let mut said: Vec<String>;
+    let Some(blocks) = page.step else {
+        return Ok(page.size.not_known(page.size.reason.clone()));
+    };
+    let grid = Grid::of(instrument, area, blocks * u64::from(instrument.block_sectors()));
+    let mut samples = Samples::default();
+    let mut before = None;
     for round in 1..=rounds {
-        for (kind, samples) in Kind::ALL.into_iter().zip(&mut samples) {
-            for _ in 0..ROUND {
-                samples.0.push(sample(instrument, area, kind)?);
-            }
-        }
-        let folded: Vec<(Kind, Folded)> = Kind::ALL
-            .into_iter()
-            .zip(&samples)
-            .filter_map(|(kind, samples)| Some((kind, samples.fold(kind, longest)?)))
-            .collect();
-        said = folded
-            .iter()
-            .map(|(kind, Folded { size, contrast, z, margin })| {
-                let size = Bytes(size * block_bytes);
-                format!(
-                    "{}: {size}, by {:.0} % ({}), likelier than the next by e^{margin:.0}",
-                    kind.name(),
-                    contrast * 100.0,
-                    in_errors(*z)
-                )
-            })
-            .collect();
-        // What no probe found by itself is no chunk: then they contradict one another.
-        let sizes: Vec<u64> = folded.iter().map(|(_, folded)| folded.size).collect();
-        let chunk = sizes.iter().copied().reduce(gcd).filter(|common| sizes.contains(common));
-        // Two rounds have to agree: more data may show edges that fewer did not, above all where they hint at some.
-        let is_divided =
-            chunk.is_some_and(|chunk| samples.iter().any(|samples| samples.differ_inside(chunk)));
-        if chunk.is_some() && chunk == before && !is_divided || round == rounds {
-            if block > 1 {
-                return coarse(instrument, area, &samples, chunk, is_divided, said);
-            }
-            let by_single = folded.iter().any(|(kind, _)| *kind == Kind::Single);
-            if let Some(chunk) = chunk.filter(|_| !is_divided) {
-                let z = folded.iter().map(|(_, folded)| folded.z).fold(0.0, f64::max);
-                let size = Bytes(chunk * block_bytes);
-                // What is in one place may be in a drive of an array that takes one command at a time.
-                // And parts of a long read that are in several places of one bus take as long as if they were in one.
-                let by_pairs = folded.iter().any(|(kind, _)| *kind != Kind::Single);
-                let most = match (by_single, by_pairs) {
-                    (true, false) => 0.8,
-                    (false, _) if queue.holds_all() => 0.9,
-                    _ => 1.0,
-                };
-                let sure = if chunk == before.unwrap_or(chunk) { confidence(z).min(most) } else { 0.5 };
-                let reason = "positions at multiples of it differ from those between";
-                return Ok(Finding::of(size, sure, said.join("; "), reason));
-            }
-            break;
-        }
-        before = chunk;
-    }
-    let mut pair: Vec<f64> = samples[1].0.iter().map(|&(_, time)| time).collect();
-    let mut alone: Vec<f64> = samples[0].0.iter().map(|&(_, time)| time).collect();
-    let ratio = median(&mut pair) / median(&mut alone).max(1.0);
-    let statistic =
-        format!("two neighbouring blocks at once take {ratio:.2} times one read of both, at any position");
-    Ok(Finding::undetermined(
-        statistic,
-        "no position differs from the others: a component in front of the flash, or a cache, hides the chunks, or they are longer than 256 KiB",
-    ))
-}
-
-/// The verdict on a device whose blocks are several sectors: a chunk may be one block, and what then differs is a level of striping above it.
-/// So two reads of neighbouring blocks inside a chunk must wait for one another as two of the same block do, and one read of both must be
-/// faster than that: it is one array read.
-fn coarse(
-    instrument: &mut Instrument<'_>,
-    area: Area,
-    samples: &[Samples; 3],
-    chunk: Option<u64>,
-    is_divided: bool,
-    said: Vec<String>,
-) -> Result<Finding<Bytes>, ProbeError> {
-    let block = instrument.block_sectors();
-    let (mut once, mut twice) = (Vec::new(), Vec::new());
-    for _ in 0..512 {
-        let read = Operation::read(area.random_piece(u64::from(block), &mut instrument.rng), block);
-        once.push(instrument.single(read)?.0 as f64);
-        let ends = instrument.group([(read, Ns::ZERO), (read, Ns::ZERO)])?;
-        twice.push(ends[0].max(ends[1]).0 as f64);
-    }
-    let (once, twice) = (median(&mut once), median(&mut twice));
-    let inside = |samples: &Samples, chunk: u64| {
-        let mut times: Vec<f64> =
-            samples.0.iter().filter(|(at, _)| !at.is_multiple_of(chunk)).map(|&(_, time)| time).collect();
-        median(&mut times)
-    };
-    let mut pairs: Vec<f64> = samples[1].0.iter().map(|&(_, time)| time).collect();
-    let fast = quantile(&mut pairs, 0.25);
-    let mut statistic = format!(
-        "{}; a block takes {:.1} us, twice at once {:.1} us, a quarter of neighbours at once less than {:.1} us",
-        said.join("; "),
-        once / 1e3,
-        twice / 1e3,
-        fast / 1e3
-    );
-    let block_bytes = u64::from(block) * SECTOR_BYTES;
-    if let Some(chunk) = chunk {
-        let [single, pair] = [inside(&samples[0], chunk), inside(&samples[1], chunk)];
-        statistic +=
-            &format!("; inside, both in one read {:.1} us, in two {:.1} us", single / 1e3, pair / 1e3);
-        // Across an edge some pairs do not wait, or two arrays read for what is one read inside: both differ by a good part of an array read.
-        let step = |samples: &Samples| {
-            let mut classes = [Moments::default(); 2];
-            let times = samples.0.iter().map(|&(at, time)| (at, time.min(4.0 * twice)));
-            times.for_each(|(at, time)| classes[usize::from(at.is_multiple_of(chunk))].add(time));
-            (classes[1].mean() - classes[0].mean()).abs()
-        };
-        let edge = samples.iter().map(step).fold(0.0, f64::max);
-        if pair > 0.9 * twice && single < 0.93 * twice && edge > 0.25 * (twice - once) && !is_divided {
-            let reason = "positions at multiples of it differ from those between, where both blocks are one array read";
-            return Ok(Finding::of(Bytes(chunk * block_bytes), 0.99, statistic, reason));
-        }
-    }
-    // Where some positions differ, it may as well be several blocks.
-    if chunk.is_none() && twice > 1.25 * once && fast < 0.85 * twice {
-        let reason = "blocks next to one another do not wait as two reads of one block do: a chunk is one block, or less";
-        return Ok(Finding::of(Bytes(block_bytes), 0.9, statistic, reason));
-    }
-    let reason = "neighbouring blocks cannot be told from one block: chunks may be of one block or more";
-    Ok(Finding::undetermined(statistic, reason))
-}
-
-fn sample(instrument: &mut Instrument<'_>, area: Area, kind: Kind) -> Result<(u64, f64), ProbeError> {
-    let block = instrument.block_sectors();
-    let blocks = area.pieces(u64::from(block));
-    let at = instrument.rng.random_range(1..blocks);
-    let here = area.piece(u64::from(block), at);
-    let below = Lsn(here.0 - u64::from(block));
-    let (upper, lower) = (Operation::read(here, block), Operation::read(below, block));
-    // The upper block first: a drive must not take the two for a sequential stream.
-    let time = match kind {
-        Kind::Single => instrument.single(Operation::read(below, 2 * block))?,
-        Kind::Pair => {
-            let ends = instrument.group([(upper, Ns::ZERO), (lower, Ns::ZERO)])?;
-            ends[0].max(ends[1])
-        }
-        Kind::BusyPair => {
-            let ends = instrument.group([(upper, Ns::ZERO), (upper, Ns::ZERO), (lower, Ns::ZERO)])?;
-            ends[0].max(ends[1]).max(ends[2])
-        }
-    };
-    Ok((here.0 / u64::from(block), time.0 as f64))
-}
-
-impl Samples {
-    /// Whether positions inside chunks of this size differ from one another, at the multiples of a part of it: then it is several chunks.
-    fn differ_inside(&self, chunk: u64) -> bool {
-        let mut sorted: Vec<f64> = self.0.iter().map(|&(_, time)| time).collect();
-        let most = 4.0 * median(&mut sorted);
-        (2..chunk).filter(|part| chunk.is_multiple_of(*part)).any(|part| {
-            let mut classes = [Moments::default(); 2];
-            let inside = self.0.iter().filter(|(at, _)| !at.is_multiple_of(chunk));
-            inside.for_each(|&(at, time)| classes[usize::from(at.is_multiple_of(part))].add(time.min(most)));
-            let usual = classes[0].mean();
-            let is_perceptible = (classes[1].mean() - usual).abs() > HARDLY * usual;
-            classes[1].count >= 8.0 && is_perceptible && welch(&classes[1], &classes[0]).abs() > HINT
-        })
-    }
-
-    /// The size whose multiples differ most from the other positions, when that is clear.
-    fn fold(&self, kind: Kind, longest: u64) -> Option<Folded> {
-        let mut sorted: Vec<f64> = self.0.iter().map(|&(_, time)| time).collect();
-        let middle = median(&mut sorted);
-        let times = self.0.iter().map(|&(at, time)| (at, time.min(4.0 * middle)));
-        let found = fold(&times.clone().collect::<Vec<_>>(), middle, kind, longest);
-        if kind != Kind::Single {
-            return found;
-        }
-        // Where some edges are dips and others bumps, they differ from the inside together, but their mean may not.
-        let deviations: Vec<(u64, f64)> = times.map(|(at, time)| (at, (time - middle).abs())).collect();
-        let deviating = fold(&deviations, middle, kind, longest);
-        found.into_iter().chain(deviating).max_by(|one, other| one.margin.total_cmp(&other.margin))
-    }
-}
-
-fn fold(times: &[(u64, f64)], usual: f64, kind: Kind, longest: u64) -> Option<Folded> {
-    let all = Moments::of(times.iter().map(|&(_, time)| time));
-    let mut scored: Vec<(f64, u64, [f64; 2])> = Vec::new();
-    for size in 2..=longest {
-        let mut classes = [Moments::default(); 2];
-        times.iter().for_each(|&(at, time)| classes[usize::from(at.is_multiple_of(size))].add(time));
-        let [inside, edge] = classes;
-        // Inside a chunk two reads always wait for one another.
-        let is_possible = kind == Kind::Single || edge.mean() < inside.mean();
-        if edge.count < 8.0 || inside.count < 8.0 || !is_possible {
+        samples.take(instrument, grid)?;
+        let said = PAIRS.map(|kind| Said::of(&samples.of(kind), grid));
+        let sizes: Vec<u64> = said.iter().filter_map(Said::pages).collect();
+        // What is one page by one probe is one; else the other may not have seen enough yet.
+        let is_clear = sizes.contains(&1) || said.iter().all(|said| !matches!(said, Said::Unclear));
+        if round < rounds && (sizes.is_empty() || !is_clear || before.as_ref() != Some(&sizes)) {
+            before = Some(sizes);
             continue;
         }
-        let between = edge.count * inside.count / all.count * (edge.mean() - inside.mean()).powi(2);
-        let contrast = (edge.mean() - inside.mean()).abs() / usual.max(1.0);
-        scored.push((between, size, [contrast, welch(&edge, &inside).abs()]));
+        let statistic = statistic(grid, &samples, &said);
+        if sizes.is_empty() && is_clear {
+            return by_reads(instrument, grid, page, &samples, statistic);
+        }
+        let common = sizes.iter().copied().reduce(gcd);
+        let Some(pages) = common.filter(|common| is_clear && sizes.contains(common)) else {
+            let reason = "some edges between pages may be faster than others, but whether the rest wait as long as one page is not clear";
+            return Ok(Finding::undetermined(statistic, reason));
+        };
+        let z = said.iter().map(Said::errors).fold(0.0, f64::max);
+        // What is in one place may be in a drive of an array that takes one command at a time.
+        let most = if queue.holds_all() { LESS_SURE } else { 1.0 };
+        if pages == 1 {
+            let size = Bytes(grid.step * SECTOR_BYTES);
+            let reason = "both sides of every edge between pages are read at once, at least in part";
+            return Ok(Finding::of(size, confidence(z).min(most), statistic, reason));
+        }
+        let of_that = said.into_iter().filter_map(|said| match said {
+            Said::Run(folded) if folded.period.pages == pages => Some(folded),
+            _ => None,
+        });
+        let Some(folded) = of_that.max_by(|one, other| one.z.total_cmp(&other.z)) else {
+            return Ok(Finding::undetermined(statistic, "no probe shows the period by itself"));
+        };
+        // Nor is it known whether whole pages are moved, behind which registers would hide the array.
+        return several(instrument, grid, &samples, folded, confidence(z).min(LESS_SURE), statistic);
     }
-    scored.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let &(best, size, [contrast, z]) = scored.first()?;
-    // Times of a model without noise have no spread of their own, but a thousandth of their size is as good as none.
-    let variance = (all.variance() - best / all.count).max((1e-3 * all.mean()).powi(2));
-    let margin = (best - scored.get(1).map_or(0.0, |next| next.0)) / variance / 2.0;
-    let is_clear = z > SIGNIFICANT && margin > MARGIN && contrast > PERCEPTIBLE;
-    is_clear.then_some(Folded { size, contrast, z, margin })
+    Ok(Finding::undetermined(String::new(), "nothing was measured"))
 }
 
-fn gcd(one: u64, other: u64) -> u64 {
-    if other == 0 { one } else { gcd(other, one % other) }
+/// The verdict on chunks of several pages that pairs of reads show: whatever else looks like them is put to the test.
+fn several(
+    instrument: &mut Instrument<'_>,
+    grid: Grid,
+    samples: &Samples,
+    folded: Folded,
+    sure: f64,
+    statistic: String,
+) -> Result<Finding<Bytes>, ProbeError> {
+    let Folded { period, saved, .. } = folded;
+    // Both on different planes of one die are read together if they wait together, and not if the first has begun.
+    if samples.of(Kind::Pair).compared(|edge| period.holds(edge), saved) == Compared::Waits {
+        let reason = "some edges are read across at once, but only when both sides wait together: planes that work together, and what they are part of does not show";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
+    // A chunk that is a part of it ends at multiples of a largest part.
+    for part in parts(period.pages).filter(|part| is_prime(period.pages / part)) {
+        for compared in inner(instrument, grid, samples, (folded, part))? {
+            match compared {
+                Compared::Waits | Compared::About => {}
+                Compared::Passes | Compared::Unclear => {
+                    let reason = format!(
+                        "pages wait for one another at most edges, but it is not clear whether they do at each {}",
+                        ordinal(part)
+                    );
+                    return Ok(Finding::undetermined(statistic, reason));
+                }
+            }
+        }
+    }
+    let reads = samples.of(Kind::Single);
+    let longer = -reads.less(|edge| !period.holds(edge)).0;
+    let statistic = format!(
+        "{statistic}; a read across two pages of one takes {:.1} us longer than one inside a page",
+        longer / 1e3
+    );
+    // A bus that is slower than the array behind registers makes all on it wait alike.
+    let transfer = of_block(instrument, grid)?;
+    let statistic = format!("{statistic}, a block's transfer {:.1} us", transfer / 1e3);
+    if saved < 2.0 * transfer {
+        let reason =
+            "pages wait for one another no longer than a transfer may take: in one place, or on one bus";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
+    if longer < SERIAL * saved {
+        let reason = "two pages that wait for one another as two commands are read at once by one: a drive of an array that takes one command at a time, or a bus";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
+    // Planes that work together do so only at the same page of their blocks, so not at the edges between their chunks.
+    for distance in parts(period.pages) {
+        let together = together(instrument, grid, samples, (folded, distance))?;
+        if together > 0.9 {
+            let size = Bytes(distance * grid.step * SECTOR_BYTES);
+            let statistic = format!("{statistic}; pages {distance} apart are read together");
+            let reason = "edges between pages are faster every so many of it, and pages as far apart as it is long are read together: by planes that work together";
+            return Ok(Finding::of(size, sure, statistic, reason));
+        }
+        if together > 0.2 {
+            let reason = "some pages that seem to be in one place are read together, and others are not";
+            return Ok(Finding::undetermined(statistic, reason));
+        }
+    }
+    let size = Bytes(period.pages * grid.step * SECTOR_BYTES);
+    let reason = "of the edges between pages, those at multiples of it are faster, and at all others reads wait for one another as inside a page: a chunk of several pages, or as many planes that do not work together";
+    Ok(Finding::of(size, sure, statistic, reason))
+}
+
+/// How edges at multiples of `part` pages inside chunks compare with what is inside pages, by kind of pairs.
+fn inner(
+    instrument: &mut Instrument<'_>,
+    grid: Grid,
+    samples: &Samples,
+    (folded, part): (Folded, u64),
+) -> Result<[Compared; 2], ProbeError> {
+    const EDGES: usize = 512;
+    const MOST: usize = 8;
+    let mut more = Samples { inside: samples.inside.clone(), edges: Vec::new() };
+    for round in 1..=MOST {
+        let edges: Vec<u64> = (0..EDGES)
+            .map(|_| {
+                let run = grid.run(instrument, folded.period);
+                run + instrument.rng.random_range(1..folded.period.pages / part) * part
+            })
+            .collect();
+        more.take_at(instrument, grid, &edges, &PAIRS)?;
+        let found = PAIRS.map(|kind| more.of(kind).compared(|_| true, folded.saved));
+        if round == MOST || found.iter().all(|found| matches!(found, Compared::Waits | Compared::Passes)) {
+            return Ok(found);
+        }
+    }
+    unreachable!("the last round returns");
+}
+
+/// The share of pages of one chunk, so many pages apart, that are read together.
+fn together(
+    instrument: &mut Instrument<'_>,
+    grid: Grid,
+    samples: &Samples,
+    (folded, distance): (Folded, u64),
+) -> Result<f64, ProbeError> {
+    const TRIED: usize = 192;
+    let places: Vec<[Lsn; 2]> = (0..TRIED)
+        .map(|_| {
+            let run = grid.run(instrument, folded.period);
+            let upper = run + instrument.rng.random_range(distance..folded.period.pages);
+            [upper, upper - distance].map(|page| Lsn(page * grid.step))
+        })
+        .collect();
+    let kind = Kind::BusyPair as usize;
+    let longer = |times: &Times| times.raw[kind] - times.own[kind];
+    let inside = Moments::of(samples.inside.iter().map(longer));
+    // Planes share an array read, and not what is on the bus.
+    let least = (PERCEPTIBLE * samples.of(Kind::BusyPair).usual).max(2.2 * inside.variance().sqrt());
+    let bar = inside.mean() - least.min(folded.saved / 2.0);
+    let times = grid.measure(instrument, &places, &[Kind::BusyPair])?;
+    let together = times.iter().filter(|times| longer(times) < bar).count();
+    Ok(together as f64 / TRIED as f64)
+}
+
+/// The verdict where pairs of reads show no edge: something in front of the flash keeps them apart. Parts of one read may still meet.
+fn by_reads(
+    instrument: &mut Instrument<'_>,
+    grid: Grid,
+    page: &Page,
+    samples: &Samples,
+    statistic: String,
+) -> Result<Finding<Bytes>, ProbeError> {
+    if page.size.value.is_none() {
+        let reason = "neighbouring blocks cannot be told from one block: chunks may be of one block or more";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
+    let reads = samples.of(Kind::Single);
+    let Some(Folded { period, saved, .. }) = reads.fold(grid) else {
+        // Two array reads take longer than the longest of one; the longer of two does not.
+        let bar = {
+            let inside = samples.inside.iter().map(|times| times.raw[Kind::Single as usize]);
+            1.02 * quantile(&mut inside.collect::<Vec<f64>>(), 0.98)
+        };
+        let longer = samples.edges.iter().filter(|(_, times)| times.raw[Kind::Single as usize] > bar);
+        let share = longer.count() as f64 / samples.edges.len().max(1) as f64;
+        let statistic = format!(
+            "{statistic}; {:.0} % of the reads across two pages take longer than any inside one",
+            share * 100.0
+        );
+        if share < 0.2 {
+            let reason =
+                "no two reads meet, but both pages of one read are read at once, at any edge between pages";
+            return Ok(Finding::of(Bytes(grid.step * SECTOR_BYTES), BY_READS, statistic, reason));
+        }
+        let reason = "no edge between pages differs from the others, and none is read across at once: chunks are longer than was looked for, or what is in front of the flash hides them";
+        return Ok(Finding::undetermined(statistic, reason));
+    };
+    let rest = reads.class(|edge| !period.holds(edge));
+    let longer = -reads.less(|edge| !period.holds(edge)).0;
+    // Of the rest, all have to be alike, and to take an array read more; not only a transfer.
+    let is_even = parts(period.pages).all(|part| {
+        let class = reads.class(|edge| period.is_of_part(edge, part));
+        (rest.mean() - class.mean()).abs() < (4.0 * error(&class, &rest)).max(TRIFLE)
+    });
+    let transfer = of_block(instrument, grid)?;
+    // A run that planes read together would be done in less.
+    let whole = (period.pages * grid.step).min(instrument.target().info().longest.0 / SECTOR_BYTES);
+    let mut times = Vec::new();
+    for _ in 0..64 {
+        let at = Lsn(grid.run(instrument, period) * grid.step);
+        times.push(instrument.single(Operation::read(at, whole as u32))?.0 as f64);
+    }
+    let (of_whole, inside) = (median(&mut times), reads.usual);
+    let statistic = format!(
+        "{statistic}; one read across takes {:.1} us at each {} edge and {:.1} us at others, {:.1} us inside; a block's transfer {:.1} us; {} {:.1} us",
+        (inside + longer - saved) / 1e3,
+        ordinal(period.pages),
+        (inside + longer) / 1e3,
+        inside / 1e3,
+        transfer / 1e3,
+        Bytes(whole * SECTOR_BYTES),
+        of_whole / 1e3
+    );
+    // What a bus takes for all of it must not hide whether the arrays took turns.
+    let arrays = (whole / grid.step - 1) as f64 * longer;
+    let is_serial = of_whole > 0.8 * (inside + arrays) && arrays > 0.4 * of_whole;
+    if !is_even || longer < SERIAL * saved || saved < 2.0 * transfer || !is_serial {
+        let reason = "reads across some edges between pages take longer than across others, but not as two array reads would";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
+    let reason = "no two reads meet, but one across two pages takes an array read less at multiples of it";
+    Ok(Finding::of(Bytes(period.pages * grid.step * SECTOR_BYTES), BY_READS, statistic, reason))
+}
+
+/// What a block more of one page costs, ns.
+fn of_block(instrument: &mut Instrument<'_>, grid: Grid) -> Result<f64, ProbeError> {
+    let mut longer = Moments::default();
+    for _ in 0..256 {
+        let at = Lsn((grid.edge(instrument) - 1) * grid.step);
+        let [short, long] =
+            [grid.block, grid.step].map(|sectors| instrument.single(Operation::read(at, sectors as u32)));
+        longer.add(long?.0 as f64 - short?.0 as f64);
+    }
+    Ok(longer.mean().max(0.0) / (grid.step / grid.block - 1).max(1) as f64)
+}
+
+/// By how many sectors positions have to be moved for chunks to begin at multiples of their size: a device that goes by the order of the writes may
+/// begin a chunk anywhere. 0 where that does not show, and where a chunk is one page.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub fn shift(instrument: &mut Instrument<'_>, area: Area, page: u64, chunk: u64) -> Result<u64, ProbeError> {
+    let pages = chunk / page.max(1);
+    if pages < 2 {
+        return Ok(0);
+    }
+    let grid = Grid::of(instrument, area, page);
+    let kind = Kind::BusyPair as usize;
+    let (mut classes, mut usual) = (vec![Moments::default(); pages as usize], Moments::default());
+    for _ in 0..4 {
+        let edges: Vec<u64> = (0..(16 * pages).max(512)).map(|_| grid.edge(instrument)).collect();
+        let mut samples = Samples::default();
+        samples.take_at(instrument, grid, &edges, &[Kind::BusyPair])?;
+        for (edge, times) in samples.edges {
+            classes[(edge % pages) as usize].add(times.raw[kind] - times.own[kind]);
+            usual.add(times.raw[kind]);
+        }
+        let fastest =
+            (0..classes.len()).min_by(|&one, &other| classes[one].mean().total_cmp(&classes[other].mean()));
+        let Some(phase) = fastest else { break };
+        let rest = classes.iter().enumerate().filter(|(at, _)| *at != phase);
+        let rest = rest.fold(Moments::default(), |sum, (_, class)| sum.and(class));
+        let saved = rest.mean() - classes[phase].mean();
+        if saved > SIGNIFICANT * error(&rest, &classes[phase]) && saved > PERCEPTIBLE * usual.mean() {
+            return Ok((pages - phase as u64) % pages * page);
+        }
+    }
+    Ok(0)
+}
+
+fn statistic(grid: Grid, samples: &Samples, said: &[Said; 2]) -> String {
+    let mut parts = vec![format!("pages of {}", Bytes(grid.step * SECTOR_BYTES))];
+    for (kind, said) in PAIRS.into_iter().zip(said) {
+        let of = samples.of(kind);
+        parts.push(match said {
+            Said::Run(Folded { period, saved, z }) => {
+                let (less, _) = of.less(|edge| !period.holds(edge));
+                format!(
+                    "{}: each {} edge is {:.1} us faster than the others ({}), which take {:+.1} us compared with the inside of pages",
+                    kind.name(),
+                    ordinal(period.pages),
+                    saved / 1e3,
+                    in_errors(*z),
+                    shown(-less)
+                )
+            }
+            _ => format!(
+                "{}: {} take {:+.1} us compared with the inside of pages, {:.1} us",
+                kind.name(),
+                counted(samples.edges.len() as u64, "edge"),
+                shown(-of.less(|_| true).0),
+                of.usual / 1e3
+            ),
+        });
+    }
+    parts.join("; ")
+}
+
+/// In microseconds, and no less than nothing where it rounds to that.
+fn shown(time: f64) -> f64 {
+    if time.abs() < 50.0 { 0.0 } else { time / 1e3 }
+}
+
+fn is_prime(number: u64) -> bool {
+    number > 1 && parts(number).all(|part| part == 1)
+}
+
+/// Numbers that divide `whole`, but for itself, ascending.
+fn parts(whole: u64) -> impl Iterator<Item = u64> {
+    (1..whole).filter(move |part| whole.is_multiple_of(*part))
+}
+
+/// `2nd`, `3rd`, `16th`.
+fn ordinal(number: u64) -> String {
+    let end = match (number % 10, number % 100) {
+        (_, 11..=13) => "th",
+        (1, _) => "st",
+        (2, _) => "nd",
+        (3, _) => "rd",
+        _ => "th",
+    };
+    format!("{number}{end}")
 }
 
 /// The curves of figure 2 of the paper: mean latency of reads of 1, 2, 4 and 8 blocks against their offset from a position aligned to

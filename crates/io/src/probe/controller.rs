@@ -225,7 +225,7 @@ pub(super) fn queues_inside(
     for _ in 0..128 {
         let same = companions(instrument, chunks, 2, |one, other| unit.holds(one, other));
         let &[first, second] = same.as_slice() else { continue };
-        let number = first.0 / chunks.sectors;
+        let number = chunks.number(first);
         let other = (0..256).find_map(|_| {
             let (start, of) = chunks.at(instrument.rng.random_range(0..chunks.count()));
             let apart = match domains.domain {

@@ -13,7 +13,7 @@ use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
 use super::queue::Queue;
-use super::relation::{Fit, Pair, Relation, fit, search};
+use super::relation::{Fit, Pair, Relation, WIDEST, fit, search};
 use super::rivals::{self, Tested};
 use super::statistics::{Moments, confidence, in_errors, median, welch};
 use crate::target::Operation;
@@ -71,25 +71,45 @@ impl Domains {
     }
 }
 
-/// How chunks are addressed.
+/// How the area is addressed: in pieces that are read and written as a whole, pages as a rule, of which so many in turn are a chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct Chunks {
     /// Where.
     pub area: Area,
-    /// Sectors of a chunk.
+    /// Sectors of a piece.
     pub sectors: u64,
+    /// Sectors of a chunk.
+    pub run: u64,
+    /// By how many sectors addresses have to be moved for chunks to begin at multiples of their size.
+    pub shift: u64,
 }
 
 impl Chunks {
-    /// How many there are.
+    /// Chunks of one piece.
+    pub fn of(area: Area, sectors: u64) -> Chunks {
+        Chunks { area, sectors, run: sectors, shift: 0 }
+    }
+
+    /// The same, in pieces of whole chunks.
+    #[must_use]
+    pub fn whole(self) -> Chunks {
+        Chunks { sectors: self.run, ..self }
+    }
+
+    /// How many pieces there are.
     pub fn count(&self) -> u64 {
         self.area.pieces(self.sectors)
     }
 
-    /// First sector of chunk `index` of the area, and its number counted from the start of the device.
+    /// First sector of piece `index` of the area, and the number of its chunk counted from the start of the device.
     pub fn at(&self, index: u64) -> (Lsn, u64) {
         let start = self.area.piece(self.sectors, index);
-        (start, start.0 / self.sectors)
+        (start, self.number(start))
+    }
+
+    /// The number of the chunk that a sector is in.
+    pub fn number(&self, at: Lsn) -> u64 {
+        (at.0 + self.shift) / self.run
     }
 }
 
@@ -209,11 +229,13 @@ pub fn find(
             also,
             "units of the device over its domains",
         );
-        return Ok(at_most(domains, if is_one { SURE } else { NOT_ONE }));
+        let sure = if shows_all(chunks, unit) { SURE } else { LESS_SURE };
+        return Ok(at_most(domains, if is_one { sure } else { NOT_ONE }));
     }
     let relation = best.relation;
     domains.unit = Some(relation);
-    domains.units = Finding::of(relation.units(), SURE, statistic, described(relation));
+    let sure = if shows_all(chunks, relation) { SURE } else { LESS_SURE };
+    domains.units = Finding::of(relation.units(), sure, statistic, described(relation));
     let alike = find_domains(instrument, chunks, rounds, &mut domains, relation)?;
     if !alike && !is_one {
         let reason = "units that wait for one another do so behind long reads only: for a bus, or for the link of one of several drives";
@@ -222,6 +244,11 @@ pub fn find(
         domains.domain = None;
     }
     Ok(at_most(doubted(domains, &tested, queue, chunks), if is_one { SURE } else { NOT_ONE }))
+}
+
+/// Whether the area shows all levels of units: one that is no larger than what may be between two does not show the upper one.
+fn shows_all(chunks: Chunks, unit: Relation) -> bool {
+    unit.outer > 1 || chunks.area.sectors / chunks.run >= 2 * unit.period() * WIDEST
 }
 
 /// Confidence of what every test bears out.

@@ -1,6 +1,8 @@
 //! What a probe is going to write, and about how long it takes: said before the first write.
 
+use super::chunk;
 use super::error::ProbeError;
+use super::finding::Finding;
 use super::findings::Findings;
 use super::instrument::{Area, Instrument};
 use super::stages::{Entry, Options, STAGES, refilled, wanted};
@@ -12,10 +14,8 @@ use planewise_model::{Bytes, SECTOR_BYTES};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-/// Chunks of most drives.
-pub const USUAL_CHUNK: Bytes = Bytes(4 << 10);
-/// Largest chunk that is looked for.
-pub const LARGEST_CHUNK: Bytes = Bytes(256 << 10);
+/// Largest page that is looked for.
+pub const LARGEST_PAGE: Bytes = Bytes(256 << 10);
 
 /// Units where none were found yet.
 const USUAL_UNITS: u64 = 32;
@@ -25,9 +25,9 @@ const USUAL_UNITS: u64 = 32;
 pub struct Expected {
     /// Stages that are left and write, in order.
     pub writing: Vec<&'static str>,
-    /// Bytes they write at most if chunks are as small as usual, or as has been found.
+    /// Bytes they write at most if pages are as small as usual, or as has been found.
     pub written: Bytes,
-    /// Bytes they write at most, whatever the size of chunks.
+    /// Bytes they write at most, whatever the size of pages.
     pub written_most: Bytes,
     /// About how long all stages take that are left.
     pub time: Duration,
@@ -77,14 +77,13 @@ pub fn expected(
         .filter(|entry| wanted(entry, info.writable, options.quick))
         .filter(|entry| !findings.stages.iter().any(|stage| stage.name == entry.name))
         .collect();
-    let found = findings.chunk.as_ref().and_then(|chunk| chunk.value);
     let units = findings.domains.as_ref().and_then(|domains| domains.units.value);
     let refilled = refilled(&info, options, findings);
-    let cost = |entry: &Entry, chunk: Bytes| {
-        let chunk = chunk.0.max(u64::from(info.block_bytes));
-        let mut cost = cost(entry.name, options, chunk, units, &info, &speed);
+    let cost = |entry: &Entry, sizes: [Bytes; 2]| {
+        let sizes = sizes.map(|size| size.0.max(u64::from(info.block_bytes)));
+        let mut cost = cost(entry.name, options, sizes, units, &info, &speed);
         if refilled == Some(entry.name) {
-            let fill = self::cost("fill", options, chunk, units, &info, &speed);
+            let fill = self::cost("fill", options, sizes, units, &info, &speed);
             cost.written += fill.written;
             cost.pause += fill.pause;
         }
@@ -93,8 +92,14 @@ pub fn expected(
         }
         cost
     };
-    let sum = |chunk| left.iter().map(|entry| cost(entry, chunk).all_written()).sum::<u64>();
-    let usual = found.unwrap_or(USUAL_CHUNK);
+    let sum = |sizes| left.iter().map(|entry| cost(entry, sizes).all_written()).sum::<u64>();
+    let known = |of: &Option<Finding<Bytes>>| of.as_ref().and_then(|found| found.value);
+    let page = findings.page_bytes();
+    let usual = [page, known(&findings.chunk).unwrap_or(page)];
+    let most = [
+        known(&findings.page).unwrap_or(LARGEST_PAGE),
+        known(&findings.chunk).unwrap_or(Bytes(chunk::LONGEST)),
+    ];
     let time: f64 = left
         .iter()
         .map(|entry| cost(entry, usual))
@@ -112,7 +117,7 @@ pub fn expected(
             .map(|entry| entry.name)
             .collect(),
         written: Bytes(sum(usual)),
-        written_most: Bytes(sum(found.unwrap_or(LARGEST_CHUNK))),
+        written_most: Bytes(sum(most)),
         time: Duration::from_nanos(time as u64),
     })
 }
@@ -139,7 +144,7 @@ fn speed(target: &mut dyn Target, options: &Options, stop: &AtomicBool) -> Resul
 fn cost(
     name: &str,
     options: &Options,
-    chunk: u64,
+    [page, chunk]: [u64; 2],
     units: Option<u64>,
     info: &TargetInfo,
     speed: &Speed,
@@ -151,16 +156,16 @@ fn cost(
     match name {
         "fill" => Cost { written: area, pause: of(500, 5000), ..Cost::default() },
         "queue" => Cost { serial: 20_000, ..Cost::default() },
-        "chunk" => Cost { serial: 12_288 * of(3, 4), ..Cost::default() },
+        "chunk" => Cost { serial: 12_288 * of(5, 8), ..Cost::default() },
         "domains" => Cost { serial: 4096 * of(6, 12), ..Cost::default() },
         "curves" => Cost { serial: 60_000, ..Cost::default() },
         "read-ahead" => Cost { serial: of(10_000, 30_000), ..Cost::default() },
         "write-buffer" => {
-            let burst = (write_buffer::BURST / chunk).clamp(write_buffer::WRITES[0], write_buffer::WRITES[1]);
+            let burst = (write_buffer::BURST / page).clamp(write_buffer::WRITES[0], write_buffer::WRITES[1]);
             let long = write_buffer::LONG_WRITES * write_buffer::LONG.iter().sum::<u64>();
             Cost {
                 serial: 5000,
-                written: area + (write_buffer::BURSTS as u64 * (burst + long) + 64) * chunk,
+                written: area + (write_buffer::BURSTS as u64 * (burst + long) + 64) * page,
                 pause: 11_140,
                 ..Cost::default()
             }
@@ -169,19 +174,19 @@ fn cost(
             serial: 20_000,
             // Writes on an idle device; then those behind which reads wait, each with a pause, those right after reads, and sustained
             // ones, twice where no read met a program.
-            written: (1024 + behind + 256) * chunk + 2 * (4096 * chunk).max(128 << 20),
+            written: (1024 + behind + 256) * page + 2 * (4096 * page).max(128 << 20),
             // Of what is tried, a quarter is enough as a rule.
             pause: if units.is_some() { 4 * behind + 2816 } else { 2816 },
             ..Cost::default()
         },
         "parallelism" => {
             let (operations, depths) = (of(1024, 8192), u64::from(depth.ilog2()) + 1);
-            Cost { serial: 8 * operations, written: 2 * operations * depths * chunk, ..Cost::default() }
+            Cost { serial: 8 * operations, written: 2 * operations * depths * page, ..Cost::default() }
         }
-        "regions" => Cost { serial: 30_000, written: 8 * 4 * 512 * chunk, ..Cost::default() },
+        "regions" => Cost { serial: 30_000, written: 8 * 4 * 512 * page, ..Cost::default() },
         "mapping" => Cost {
             serial: of(15_000, 60_000),
-            written: area + (1024 + 256 + 96) * chunk + 3 * (64 << 20),
+            written: area + ((1024 + 256 + 96) * chunk).min(4 * area) + 3 * (64 << 20),
             pause: 500,
             ..Cost::default()
         },
@@ -240,7 +245,7 @@ mod tests {
             let stop = AtomicBool::new(false);
             let speed = speed(&mut target, &options, &stop).unwrap();
             let info = target.info().clone();
-            let said = cost("interference", &options, 4096, None, &info, &speed).all_written();
+            let said = cost("interference", &options, [4096; 2], None, &info, &speed).all_written();
             let mut instrument = Instrument::new(&mut target, &stop, generator(1, "test"));
             let area = Area { start: 0, sectors: options.area.0 / SECTOR_BYTES };
             // A tenth of the time, and so a tenth of what may be written.

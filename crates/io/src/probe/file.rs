@@ -236,7 +236,7 @@ mod tests {
         }
         assert!(said("{}").contains("missing field"), "{}", said("{}"));
         assert!(said("[1]").contains("is damaged"));
-        assert!(said(&whole.replacen("\"format\": 2", "\"format\": 99", 1)).contains("found format 99"));
+        assert!(said(&whole.replacen("\"format\": 3", "\"format\": 99", 1)).contains("found format 99"));
     }
 
     #[test]

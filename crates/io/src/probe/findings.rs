@@ -16,7 +16,7 @@ use planewise_model::Bytes;
 use serde::{Deserialize, Serialize};
 
 /// Version of the file's format.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// What a probe found, as far as it got.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -31,7 +31,9 @@ pub struct Findings {
     pub queue: Option<Queue>,
     /// Drives, where it is an array.
     pub array: Option<Finding<Array>>,
-    /// Chunk size.
+    /// Page size: the data of one array read.
+    pub page: Option<Finding<Bytes>>,
+    /// Chunk size: the largest run of consecutive data in one place.
     pub chunk: Option<Finding<Bytes>>,
     /// Units, domains, sub-domains.
     pub domains: Option<Domains>,
@@ -53,6 +55,19 @@ pub struct Findings {
     pub collection: Option<Onset>,
     /// The curves behind the findings, by stage.
     pub curves: Vec<(String, Curve)>,
+}
+
+/// What is taken for a page where none was found: that of most file systems and databases.
+pub(super) const USUAL_PAGE: Bytes = Bytes(4096);
+/// Longest page of any flash.
+pub(super) const LONGEST_PAGE: Bytes = Bytes(32 << 10);
+
+impl Findings {
+    /// Bytes of a page; a chunk that may be one where pages are not known, else what is usual.
+    pub fn page_bytes(&self) -> Bytes {
+        let value = |of: &Option<Finding<Bytes>>| of.as_ref().and_then(|found| found.value);
+        value(&self.page).or(value(&self.chunk).filter(|size| *size <= LONGEST_PAGE)).unwrap_or(USUAL_PAGE)
+    }
 }
 
 /// What was probed, and how: a probe that goes on must be one of the same.

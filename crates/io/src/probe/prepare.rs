@@ -51,13 +51,21 @@ pub fn scatter(
         instrument.flush()?;
         return Ok(order);
     }
+    let longest = instrument.target().info().longest.0 / SECTOR_BYTES;
+    let parts = sectors.div_ceil(longest);
     let writes = &order;
     instrument.keep(1, Ns::MAX, |_, number| {
-        let chunk = writes.get(number as usize)?;
-        Some(Operation::write(area.piece(sectors, *chunk), sectors as u32))
+        let chunk = writes.get((number / parts) as usize)?;
+        Some(part(area.piece(sectors, *chunk), sectors, number % parts, longest))
     })?;
     instrument.flush()?;
     Ok(order)
+}
+
+/// The write of one part of a chunk that is longer than an operation may be.
+fn part(chunk: Lsn, sectors: u64, part: u64, longest: u64) -> Operation {
+    let from = part * longest;
+    Operation::write(Lsn(chunk.0 + from), (sectors - from).min(longest) as u32)
 }
 
 /// Writes so much to an area, in order and again from its beginning if need be, so that what was written before leaves the write
@@ -91,14 +99,20 @@ fn write_among_reads(
 ) -> Result<(), ProbeError> {
     let block = instrument.block_sectors();
     let jobs = (READERS + 1).min(instrument.depth());
-    let mut next = 0;
+    let longest = instrument.target().info().longest.0 / SECTOR_BYTES;
+    let parts = sectors.div_ceil(longest);
+    let (mut next, mut done) = (0, 0);
     while next < order.len() {
         instrument.jobs(jobs, 1, Ns::from_millis(20), |rng, job| {
             if job == 0
                 && let Some(&chunk) = order.get(next)
             {
-                next += 1;
-                return Operation::write(area.piece(sectors, chunk), sectors as u32);
+                let write = part(area.piece(sectors, chunk), sectors, done, longest);
+                done += 1;
+                if done == parts {
+                    (next, done) = (next + 1, 0);
+                }
+                return write;
             }
             Operation::read(busy[rng.random_range(0..busy.len())], block)
         })?;

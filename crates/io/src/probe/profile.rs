@@ -9,12 +9,12 @@ use super::latency::COMMAND_CYCLES;
 use super::mapping::Mapping;
 use super::queue::Commands;
 use super::relation::Relation;
-use planewise_model::Geometry;
 use planewise_model::profile::{
     AdvancedCommands, Arbitration, Collection, Interface, Link, PageLatency, Processor, Profile, ReadAhead,
     Regions, StreamRule, Timing, Translation, WriteBuffer,
 };
 use planewise_model::words::counted;
+use planewise_model::{Bytes, Geometry};
 use std::fmt::Write as _;
 
 /// Pages of a block where nothing tells: of the size that flash of the 2010s had.
@@ -47,12 +47,29 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         return Err("the probe has not looked at domains and latencies yet".into());
     };
     let mut source = Source::default();
-    let page_bytes = match findings.chunk.as_ref().and_then(|chunk| chunk.value) {
-        Some(size) => source.found(size.0, format!("chunk {size}")),
-        None => source.assumed(4096.max(u64::from(findings.subject.block_bytes)), "chunks of 4 KiB"),
-    } as u32;
+    let least = findings.page_bytes().0.max(u64::from(findings.subject.block_bytes));
+    let page_bytes = match findings.page.as_ref().and_then(|page| page.value) {
+        Some(size) => source.found(size.0, format!("pages of {size}")),
+        None => source.assumed(least, &format!("pages of {}", Bytes(least))),
+    };
+    let chunk = findings.chunk.as_ref().and_then(|chunk| chunk.value);
+    // Pages that take turns on one unit, by its relation: a chunk, or as many planes.
+    let turns = domains.unit.map_or(1, |unit| unit.skipped);
+    let (unit, domain, chunk_pages) = match chunk.filter(|chunk| chunk.0.is_multiple_of(page_bytes)) {
+        Some(size) => {
+            let pages = source.found(size.0 / page_bytes, format!("chunks of {size}"));
+            (domains.unit, domains.domain, pages)
+        }
+        None if turns > 1 && domains.domain.is_none_or(|(stride, _)| stride.is_multiple_of(turns)) => {
+            source.note_assumed(&format!("chunks of {turns} pages, as a unit has so many in turn"));
+            let unit = domains.unit.map(|unit| Relation { skipped: 1, ..unit });
+            (unit, domains.domain.map(|(stride, degree)| (stride / turns, degree)), turns)
+        }
+        None => (domains.unit, domains.domain, source.assumed(1, "chunks of a page")),
+    };
+    let (page_bytes, chunk_pages) = (page_bytes as u32, chunk_pages as u32);
 
-    let (levels, order) = match (domains.unit, domains.domain) {
+    let (levels, order) = match (unit, domain) {
         (Some(unit), domain) => {
             let mut levels = levels(unit, domain);
             if interleaves(&levels, unit.units()).is_none() {
@@ -84,7 +101,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
             (vec![('c', u64::from(parallel))], "cwdp".to_owned())
         }
     };
-    let die_interleave = domains.unit.and_then(|unit| interleaves(&levels, unit.units())).unwrap_or(false);
+    let die_interleave = unit.and_then(|unit| interleaves(&levels, unit.units())).unwrap_or(false);
     let radix = |letter| levels.iter().find(|level| level.0 == letter).map_or(1, |level| level.1) as u32;
     let (channels, chips, dies, mut planes) = (radix('c'), radix('w'), radix('d'), radix('p'));
     let allocation = match findings.mapping.as_ref().and_then(|mapping| mapping.value) {
@@ -93,6 +110,8 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         Some(Mapping::Static) => source.found(order, "static mapping".into()),
         None => source.assumed(order, "static mapping"),
     };
+    // Data that go to idle units do so page by page.
+    let chunk_pages = if allocation == "dynamic" { 1 } else { chunk_pages };
 
     let user_pages = findings.subject.capacity.0.div_ceil(u64::from(page_bytes));
     let onset = findings.collection.as_ref().and_then(|found| found.volume.value);
@@ -113,7 +132,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         source.note_found(format!("{together} programs at a time in a unit, as so many planes"));
     }
     let all_planes = u64::from(channels) * u64::from(chips) * u64::from(dies) * u64::from(planes);
-    let per_plane = user_pages.div_ceil(all_planes) as f64;
+    let per_plane = user_pages.div_ceil(all_planes).next_multiple_of(chunk_pages.into()) as f64;
     // Small devices need small blocks, or there is no block to spare.
     let mut pages_per_block = PAGES_PER_BLOCK;
     while pages_per_block > 16 && per_plane * spare / f64::from(pages_per_block) < 8.0 {
@@ -203,7 +222,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         translation: Translation {
             over_provisioning,
             allocation,
-            chunk_pages: 1,
+            chunk_pages,
             wear_levelling: "dynamic".into(),
             read_modify_write: true,
         },

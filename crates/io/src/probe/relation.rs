@@ -74,6 +74,8 @@ impl Relation {
 
 /// Radices of levels that do not make units: dies that do not interleave times planes.
 const BETWEEN: [u64; 14] = [1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 32, 48, 64];
+/// The largest of them.
+pub(super) const WIDEST: u64 = 64;
 
 /// How well a relation explains the times.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +122,8 @@ pub fn fit(pairs: &[Pair], relation: Relation, holds: impl Fn(u64, u64) -> bool 
     let high = quantile(&mut apart.clone(), 0.75);
     let typical = median(&mut together.clone());
     let wrong = [
-        together.iter().filter(|&&time| time < high).count() as f64 / counts[1],
+        // Exact times tie: what takes as long as those apart does not wait.
+        together.iter().filter(|&&time| time <= high).count() as f64 / counts[1],
         apart.iter().filter(|&&time| time > typical).count() as f64 / counts[1],
     ];
     let evidence = count / 2.0 * (total / within).ln();
@@ -140,7 +143,17 @@ pub fn search(pairs: &[Pair], most: u64) -> Vec<Fit> {
     let usual = times[times.len() / 10];
     let top = &times[times.len() - times.len() / 1000 - 4..];
     let top = top.iter().sum::<f64>() / top.len() as f64;
-    let all = Relation::all(most);
+    // A digit that is the same for all numbers, or for nearly all, says nothing.
+    let numbers = || pairs.iter().flat_map(|pair| [pair.one, pair.other]);
+    let ends = [numbers().min().unwrap_or(0), numbers().max().unwrap_or(0)];
+    let mut all = Relation::all(most);
+    all.retain(|relation| {
+        let base = relation.skipped * relation.inner * relation.gap;
+        let [first, last] = ends.map(|number| number / base);
+        let edge = last * base;
+        let least = (edge.saturating_sub(ends[0])).min(ends[1] - edge);
+        relation.outer == 1 || first + 1 < last || first < last && 16 * least > ends[1] - ends[0]
+    });
     let mut candidates: Vec<Relation> = Vec::new();
     // Where the slow ones begin is not known: a share of the way from the usual to the top.
     for share in [0.3, 0.5, 0.7, 0.85] {

@@ -2,15 +2,15 @@
 
 use super::domains::{Chunks, Domains};
 use super::finding::{Curve, Finding, MOST_SURE};
-use super::findings::{FORMAT, Findings, Stage, Subject};
+use super::findings::{FORMAT, Findings, Stage, Subject, USUAL_PAGE};
 use super::instrument::{Area, Instrument};
 use super::latency::Known;
 use super::parallelism::Parallelism;
 use super::read_ahead::ReadAhead;
 use super::statistics::median;
 use super::{
-    ProbeError, array, chunk, collection, domains, interference, latency, mapping, parallelism, prepare,
-    queue, read_ahead, regions, write_buffer,
+    ProbeError, array, chunk, collection, domains, interference, latency, mapping, page, parallelism,
+    prepare, queue, read_ahead, regions, write_buffer,
 };
 use crate::target::{Operation, Target, TargetError, TargetInfo, TargetKind};
 use planewise_model::rng::generator;
@@ -32,9 +32,6 @@ pub struct Options {
 
 /// Smallest area: fewer places would be read again and again, from caches.
 pub const LEAST_AREA: Bytes = Bytes(64 << 20);
-
-/// What is taken for a chunk where none was found, bytes: the page of most file systems and databases.
-const USUAL_CHUNK: u64 = 4096;
 
 /// A stage: its name, what it does in a few words, whether it writes, whether the short probe has it.
 pub struct Entry {
@@ -330,14 +327,27 @@ fn known(instrument: &Instrument<'_>, options: &Options) -> Area {
     }
 }
 
-/// Sectors of a chunk, or of what is usual.
-fn chunk_sectors(instrument: &Instrument<'_>, findings: &Findings) -> u64 {
-    let found = findings.chunk.as_ref().and_then(|finding| finding.value).map_or(USUAL_CHUNK, |size| size.0);
-    found.max(u64::from(instrument.target().info().block_bytes)) / SECTOR_BYTES
+/// Sectors of a page, or of what is usual.
+fn page_sectors(instrument: &Instrument<'_>, findings: &Findings) -> u64 {
+    findings.page_bytes().0.max(u64::from(instrument.target().info().block_bytes)) / SECTOR_BYTES
 }
 
-fn chunks(instrument: &Instrument<'_>, options: &Options, findings: &Findings) -> Chunks {
-    Chunks { area: area(options), sectors: chunk_sectors(instrument, findings) }
+/// Pages and chunks of the area as they are found now.
+fn chunks(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &Findings,
+) -> Result<Chunks, ProbeError> {
+    let page = page_sectors(instrument, findings);
+    let area = area(options);
+    let chunk =
+        findings.chunk.as_ref().and_then(|chunk| chunk.value).map_or(page, |size| size.0 / SECTOR_BYTES);
+    if !chunk.is_multiple_of(page) {
+        return Ok(Chunks::of(area, page));
+    }
+    // Where the order of the writes decides, what was written since may have moved the beginnings of chunks.
+    let shift = chunk::shift(instrument, area, page, chunk)?;
+    Ok(Chunks { run: chunk, shift, ..Chunks::of(area, page) })
 }
 
 fn add(findings: &mut Findings, stage: &str, curves: impl IntoIterator<Item = Curve>) {
@@ -379,7 +389,10 @@ fn find_chunk(
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
     let Some(queue) = &findings.queue else { return Ok(()) };
-    let found = chunk::find(instrument, area(options), queue, if options.quick { 4 } else { 8 })?;
+    let rounds = if options.quick { 4 } else { 8 };
+    let page = page::find(instrument, area(options), rounds)?;
+    let found = chunk::find(instrument, area(options), queue, &page, rounds)?;
+    findings.page = Some(page.size);
     // Where each drive of an array does one thing at a time, a stripe looks like a chunk.
     let array = findings.array.as_ref().and_then(|array| array.value);
     let stripe = array.map(|array| array.stripe);
@@ -401,7 +414,8 @@ fn find_domains(
     let rounds = if options.quick { 6 } else { 64 };
     let Some(queue) = &findings.queue else { return Ok(()) };
     let array = findings.array.as_ref().and_then(|array| array.value);
-    let mut found = domains::find(instrument, chunks(instrument, options, findings), queue, array, rounds)?;
+    let chunks = chunks(instrument, options, findings)?;
+    let mut found = domains::find(instrument, chunks, queue, array, rounds)?;
     if findings.chunk.as_ref().is_none_or(|chunk| chunk.value.is_none()) && found.units.value.is_none() {
         let reason = "without a chunk size, chunks cannot be told apart";
         found.degree = Finding::undetermined(found.degree.statistic, reason);
@@ -416,11 +430,11 @@ fn curves(
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
     add(findings, "curves", [chunk::curve(instrument, area(options), 64)?]);
-    let chunks = chunks(instrument, options, findings);
+    let chunks = chunks(instrument, options, findings)?;
     // Twice the period, if that is known and can be looked at.
     let period = findings.domains.as_ref().and_then(|domains| domains.unit).map_or(20, |unit| unit.period());
     let strides = (2 * period + 2).clamp(42, 130);
-    add(findings, "curves", [domains::curve(instrument, chunks, strides, 512, None)?]);
+    add(findings, "curves", [domains::curve(instrument, chunks.whole(), strides, 512, None)?]);
     Ok(())
 }
 
@@ -430,11 +444,12 @@ fn alone(findings: &Findings) -> f64 {
 
 /// Why throughput and reads in sequence say nothing of a drive.
 const NOTHING_INSIDE: &str =
-    "neither chunks nor units are to be seen: what was measured may be RAM, a cache, or the host";
+    "neither pages nor units are to be seen: what was measured may be RAM, a cache, or the host";
 
 /// Whether something of the flash showed in reads.
 fn is_inside_seen(findings: &Findings) -> bool {
-    findings.chunk.as_ref().is_some_and(|chunk| chunk.value.is_some())
+    findings.page.as_ref().is_some_and(|page| page.value.is_some())
+        || findings.chunk.as_ref().is_some_and(|chunk| chunk.value.is_some())
         || findings.domains.as_ref().is_some_and(|domains| domains.units.value.is_some())
 }
 
@@ -453,7 +468,7 @@ fn find_read_ahead(
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    let sectors = chunk_sectors(instrument, findings);
+    let sectors = page_sectors(instrument, findings);
     let repeats = if options.quick { 16 } else { 48 };
     let (found, curves) = read_ahead::find(instrument, area(options), sectors, alone(findings), repeats)?;
     let mut found = if is_inside_seen(findings) || found.present.value == Some(true) {
@@ -474,17 +489,17 @@ fn find_write_buffer(
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    let sectors = chunk_sectors(instrument, findings);
+    let sectors = page_sectors(instrument, findings);
     let (mut found, curve) = write_buffer::find(instrument, area(options), sectors, alone(findings))?;
     if found.present.value == Some(false) && !is_inside_seen(findings) {
         found.present = found.present.not_known(NOTHING_INSIDE);
         found.size = found.size.not_known(NOTHING_INSIDE);
         found.kept = found.kept.not_known(NOTHING_INSIDE);
     }
-    let doubt = match &findings.chunk {
+    let doubt = match findings.page.as_ref().filter(|page| page.value.is_some()).or(findings.chunk.as_ref()) {
         _ if is_several(findings) => Some(SEVERAL),
         Some(Finding { value: Some(_), .. }) => None,
-        _ => Some("without a chunk size nobody knows what each write takes of it"),
+        _ => Some("without a page size nobody knows what each write takes of it"),
     };
     if let Some(doubt) = doubt.filter(|_| !found.size.absent) {
         found.size = found.size.not_known(doubt);
@@ -501,7 +516,7 @@ fn find_latencies(
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    let chunks = chunks(instrument, options, findings);
+    let chunks = chunks(instrument, options, findings)?;
     let buffered = findings.write_buffer.as_ref().and_then(|buffer| buffer.present.value);
     let (Some(domains), Some(queue)) = (findings.domains.clone(), findings.queue.clone()) else {
         return Ok(());
@@ -519,7 +534,7 @@ fn find_parallelism(
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    let sectors = chunk_sectors(instrument, findings);
+    let sectors = page_sectors(instrument, findings);
     let operations = if options.quick { 1024 } else { 8192 };
     let (found, curve) = parallelism::find(instrument, area(options), sectors, operations)?;
     let found = if is_inside_seen(findings) {
@@ -539,7 +554,7 @@ fn find_regions(
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    let sectors = chunk_sectors(instrument, findings);
+    let sectors = page_sectors(instrument, findings);
     let (found, curves) = regions::find(instrument, area(options), known(instrument, options), sectors, 512)?;
     findings.regions = Some(found);
     add(findings, "regions", curves);
@@ -551,7 +566,6 @@ fn find_mapping(
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    let chunks = chunks(instrument, options, findings);
     let Some(Domains { unit: Some(unit), unit_contrast, alone, units, .. }) = findings.domains.clone() else {
         findings.mapping = Some(Finding::undetermined(
             String::new(),
@@ -560,14 +574,15 @@ fn find_mapping(
         return Ok(());
     };
     // Earlier stages wrote here.
-    prepare::fill(instrument, chunks.area, Ns::from_millis(500))?;
-    let found = mapping::find(instrument, chunks, unit, unit_contrast, alone[0])?;
+    prepare::fill(instrument, area(options), Ns::from_millis(500))?;
+    let chunks = chunks(instrument, options, findings)?;
+    let found = mapping::find(instrument, chunks.whole(), unit, unit_contrast, alone[0])?;
     findings.mapping = Some(found.mapping.at_most(units.confidence));
     if !options.quick {
         let mut sorted = found.order.clone();
         sorted.sort_unstable();
         for (order, what) in [(&sorted, "by address"), (&found.order, "in the order of the writes")] {
-            let mut curve = domains::curve(instrument, chunks, 42, 512, Some(order))?;
+            let mut curve = domains::curve(instrument, chunks.whole(), 42, 512, Some(order))?;
             curve.title = format!(
                 "Mapping: strided reads of randomly overwritten chunks, {what} (figure 4 of the paper)"
             );
@@ -582,7 +597,7 @@ fn find_interference(
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    let sectors = chunk_sectors(instrument, findings).min(USUAL_CHUNK.max(SECTOR_BYTES) / SECTOR_BYTES);
+    let sectors = page_sectors(instrument, findings).min(USUAL_PAGE.0 / SECTOR_BYTES);
     let sectors = sectors.max(u64::from(instrument.block_sectors()));
     // Earlier stages wrote here at random.
     prepare::fill(instrument, area(options), Ns::from_millis(5000))?;
@@ -596,7 +611,7 @@ fn find_collection(
     options: &Options,
     findings: &mut Findings,
 ) -> Result<(), ProbeError> {
-    let sectors = chunk_sectors(instrument, findings);
+    let sectors = page_sectors(instrument, findings);
     // Spare space is a share of the device; ten minutes, as in the paper, are enough for a small one.
     let capacity = instrument.target().info().capacity;
     let (found, curve) = collection::find(

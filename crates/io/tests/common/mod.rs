@@ -17,7 +17,9 @@ use rand::seq::IndexedRandom;
 pub struct Known {
     pub seed: u64,
     pub profile: Profile,
-    pub chunk: u64,
+    pub page: u64,
+    /// None: all of it is in one place.
+    pub chunk: Option<u64>,
     pub degree: u64,
     pub sub_domains: u64,
     pub is_write_order: bool,
@@ -33,12 +35,13 @@ impl Known {
     pub fn described(&self) -> String {
         let Profile { geometry, timing, translation, advanced_commands, .. } = &self.profile;
         format!(
-            "{} c{} w{} d{} p{}, pages of {}, {advanced_commands:?}, {timing:?}, link {:?}, buffer {}, read-ahead {}",
+            "{} c{} w{} d{} p{}, {} pages of {}, {advanced_commands:?}, {timing:?}, link {:?}, buffer {}, read-ahead {}",
             translation.allocation,
             geometry.channels,
             geometry.chips_per_channel,
             geometry.dies_per_chip,
             geometry.planes_per_die,
+            translation.chunk_pages,
             geometry.page_bytes,
             self.profile.link,
             self.profile.write_buffer.is_some(),
@@ -47,8 +50,32 @@ impl Known {
     }
 }
 
+/// The largest run of consecutive data of which no two pages are read at once: a chunk of the layout, or as many as its fastest levels put on planes that do
+/// not work together and on dies that do not work on their own. None where that is all of the device.
+pub fn chunk(profile: &Profile, dies_interleave: bool) -> Option<u64> {
+    let Profile { geometry, translation, advanced_commands, .. } = profile;
+    let order = match translation.allocation.as_str() {
+        "write-order" | "dynamic" => "cwdp",
+        order => order,
+    };
+    let mut run = u64::from(translation.chunk_pages) * u64::from(geometry.page_bytes);
+    for level in order.chars() {
+        let (places, are_apart) = match level {
+            'c' => (geometry.channels, true),
+            'w' => (geometry.chips_per_channel, true),
+            'd' => (geometry.dies_per_chip, dies_interleave),
+            _ => (geometry.planes_per_die, advanced_commands.multi_plane),
+        };
+        if places > 1 && are_apart {
+            return Some(run);
+        }
+        run *= u64::from(places);
+    }
+    None
+}
+
 /// Draws a device: 2 to 16 channels of 1 to 4 packages, dies and planes, pages of 4 to 32 KiB, every static order and write-order,
-/// SLC, MLC and TLC, slow and fast buses, with and without write buffer, read-ahead, link and processor.
+/// chunks of 1 to 16 pages, SLC, MLC and TLC, slow and fast buses, with and without write buffer, read-ahead, link and processor.
 pub fn draw(seed: u64) -> Known {
     let rng = &mut generator(seed, "geometries");
     let mut profile = Profile::embedded("ssd-s").unwrap();
@@ -122,12 +149,14 @@ pub fn draw(seed: u64) -> Known {
             ..Processor::default()
         });
     }
+    profile.translation.chunk_pages = *[1, 1, 1, 2, 3, 4, 8, 16].choose(rng).unwrap();
     let chips = u64::from(profile.geometry.chips_per_channel);
     let dies =
         if profile.advanced_commands.die_interleave { u64::from(profile.geometry.dies_per_chip) } else { 1 };
     Known {
         seed,
-        chunk: u64::from(profile.geometry.page_bytes),
+        page: u64::from(profile.geometry.page_bytes),
+        chunk: chunk(&profile, profile.advanced_commands.die_interleave),
         degree: u64::from(profile.geometry.channels),
         sub_domains: chips * dies,
         is_write_order,

@@ -220,8 +220,10 @@ fn inside(known: &Drive, findings: &Findings, score: &mut Score) {
         let is_stripe = known.layout.is_none_or(|layout| found.stripe == layout.chunk());
         found.members == members && is_stripe
     });
+    let (page, chunks) = (known.page(), known.chunks());
+    score.note(known, "page size", findings.page.as_ref().unwrap(), page, |size| size.0 == page);
     let chunk = findings.chunk.as_ref().unwrap();
-    score.note(known, "chunk size", chunk, known.chunk(), |size| size.0 == known.chunk());
+    score.note(known, "chunk size", chunk, &chunks, |size| chunks.contains(&size.0));
     let domains = findings.domains.as_ref().unwrap();
     let (degree, sub_domains) = (known.degree(), known.sub_domains());
     score.note(known, "interleaving degree", &domains.degree, degree, |&found| found == degree);
@@ -254,7 +256,7 @@ fn latencies(known: &Drive, findings: &Findings, score: &mut Score) {
     score
         .note(known, "bus of a domain", &latencies.transfer, per_byte, |&found| near(found, per_byte, TENTH));
     let moves_whole = timing.whole_page_reads;
-    score.note(known, "whole chunks", &latencies.whole_chunks, moves_whole, |&found| found == moves_whole);
+    score.note(known, "whole pages", &latencies.whole_chunks, moves_whole, |&found| found == moves_whole);
     let moved = if moves_whole { page } else { 512.0 } * per_byte / 1e3;
     let array = timing.command_ns as f64 + mean(&reads);
     // With cache registers, the longer of the two.
@@ -362,7 +364,7 @@ fn sustained(known: &Drive, target: &mut dyn Target, direction: Direction, depth
     let stop = AtomicBool::new(false);
     let area = Area { start: 0, sectors: options_for(target, true).area.0 / 512 };
     let mut instrument = Instrument::new(target, &stop, generator(known.seed, "truth"));
-    let sectors = known.chunk() / 512;
+    let sectors = known.page() / 512;
     let measured = instrument
         .keep(depth, Ns::MAX, |rng, number| {
             let start = area.random_piece(sectors, rng);

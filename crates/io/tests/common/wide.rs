@@ -1,6 +1,6 @@
 //! Drives of all kinds, drawn from a seed: what `common::draw` draws and much that it does not.
 //!
-//! Between 1 and 16 channels of every number of dies and planes, all allocation policies, buffers from one page to a tenth of the
+//! Between 1 and 16 channels of every number of dies and planes, all allocation policies, chunks of 1 to 64 pages, buffers from one page to a tenth of the
 //! area, command queues of 1 to 256 and blocking interfaces, processors and links from none to very slow, noise up to a tenth, aged
 //! drives, and RAID-0 of two to four.
 
@@ -32,9 +32,28 @@ impl Drive {
         self.layout.map_or(1, |layout| u64::from(layout.members()))
     }
 
-    /// Bytes of a chunk.
-    pub fn chunk(&self) -> u64 {
+    /// Bytes of a page.
+    pub fn page(&self) -> u64 {
         u64::from(self.profile.geometry.page_bytes)
+    }
+
+    /// Bytes of a chunk, where more than one answer is true each of them.
+    pub fn chunks(&self) -> Vec<u64> {
+        let interleaves = self.profile.advanced_commands.die_interleave && self.commands().is_some();
+        let mut profile = self.profile.clone();
+        let mut chunks: Vec<u64> = super::chunk(&profile, interleaves).into_iter().collect();
+        if self.condition != Condition::Filled || self.commands() == Some(1) {
+            // Planes whose pages do not lie alike never work together, and those that one command after the other asks may not.
+            profile.advanced_commands.multi_plane = false;
+            chunks.extend(super::chunk(&profile, interleaves));
+        }
+        let Some(layout) = self.layout else { return chunks };
+        let stripe = layout.chunk().0;
+        if chunks.iter().all(|chunk| chunk.is_multiple_of(stripe)) {
+            return vec![stripe];
+        }
+        chunks.retain(|chunk| stripe.is_multiple_of(*chunk));
+        chunks
     }
 
     /// Buses.
@@ -81,12 +100,13 @@ impl Drive {
         let Profile { geometry, timing, translation, advanced_commands, interface, .. } = &self.profile;
         let of = advanced_commands;
         format!(
-            "{} c{} w{} d{} p{}, pages of {}, {} {}, interleave {} multi-plane {} cache {}, {timing:?}, {:?}, {:?}, {:?}, {:?}, {}, {:?}",
+            "{} c{} w{} d{} p{}, {} pages of {}, {} {}, interleave {} multi-plane {} cache {}, {timing:?}, {:?}, {:?}, {:?}, {:?}, {}, {:?}",
             translation.allocation,
             geometry.channels,
             geometry.chips_per_channel,
             geometry.dies_per_chip,
             geometry.planes_per_die,
+            translation.chunk_pages,
             geometry.page_bytes,
             interface.command_queue,
             interface.flash_scheduler,
@@ -138,7 +158,12 @@ fn candidate(seed: u64, attempt: u32) -> Drive {
     flash(&mut profile, rng);
     front(&mut profile, rng);
     buffers(&mut profile, rng);
-    Drive { seed, profile, condition, layout, depth: of(rng, &[32, 64, 64, 128]) }
+    let depth = of(rng, &[32, 64, 64, 128]);
+    let has_chunks = profile.translation.allocation != "dynamic";
+    if has_chunks && one_in(rng, 2) {
+        profile.translation.chunk_pages = of(rng, &[2, 2, 3, 4, 4, 6, 8, 16, 64]);
+    }
+    Drive { seed, profile, condition, layout, depth }
 }
 
 fn geometry(profile: &mut Profile, rng: &mut Generator) {

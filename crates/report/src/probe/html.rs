@@ -221,7 +221,7 @@ fn summary(findings: &Findings) -> Vec<String> {
     if let Some(of) = &findings.latencies {
         let mut text = format!("On an idle device a read of a block takes {}", format::time(of.block_read));
         if let Some(write) = of.chunk_write {
-            text += &format!(", a write of a chunk {}", format::time(write));
+            text += &format!(", a write of a page {}", format::time(write));
         }
         sentences.push(text + ".");
     }

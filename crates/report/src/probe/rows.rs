@@ -97,6 +97,7 @@ fn inside(findings: &Findings) -> Vec<Row> {
             members => format!("{members}, stripes of {}", size(array.stripe)),
         })
     }));
+    rows.extend(findings.page.as_ref().map(|found| Row::of("page size", found, |bytes| size(*bytes))));
     rows.extend(findings.chunk.as_ref().map(|found| Row::of("chunk size", found, |bytes| size(*bytes))));
     if let Some(domains) = &findings.domains {
         rows.push(Row::of("interleaving degree (domains)", &domains.degree, number));
@@ -127,17 +128,17 @@ fn times(findings: &Findings) -> Vec<Row> {
     let median = "median on an idle device";
     let mut rows = vec![
         Row::plain("read of a block", format::time(of.block_read), median),
-        Row::plain("read of a chunk", format::time(of.chunk_read), median),
+        Row::plain("read of a page", format::time(of.chunk_read), median),
     ];
-    rows.extend(of.chunk_write.map(|ns| Row::plain("write of a chunk", format::time(ns), median)));
+    rows.extend(of.chunk_write.map(|ns| Row::plain("write of a page", format::time(ns), median)));
     rows.extend(of.sustained_write.map(|ns| {
-        let reason = "mean time between random writes of a chunk that complete, once buffers are full";
+        let reason = "mean time between random writes of a page that complete, once buffers are full";
         Row::plain("sustained writes, every", format::time(ns), reason)
     }));
     rows.push(Row::of("array read, by page type", &of.read, list));
     rows.push(Row::of("array program, by page type", &of.program, list));
     rows.push(Row::of("bus of a domain", &of.transfer, |ps| per_byte(*ps)));
-    rows.push(Row::of("whole chunks over the bus", &of.whole_chunks, yes));
+    rows.push(Row::of("whole pages over the bus", &of.whole_chunks, yes));
     rows.push(Row::of("next page read meanwhile", &of.cache_read, yes));
     rows.push(Row::of("unit held by the read of a block", &of.unit_hold, time));
     rows.push(Row::of("commands side by side", &of.queues_inside, yes));

@@ -8,7 +8,6 @@ use crate::output;
 use crate::target::{self, Wanted};
 use journal::{Before, Journal, Wish};
 use planewise_io::plan::WritePlan;
-use planewise_io::probe::expected::USUAL_CHUNK;
 use planewise_io::probe::file::{ProbeFile, Simulated, Status};
 use planewise_io::probe::{self, Findings, Options, ProbeError, Probed, STAGES, Subject};
 use planewise_io::{Target, TargetKind};
@@ -195,9 +194,9 @@ fn announce(
     if expected.writing.is_empty() {
         return Ok(());
     }
-    let chunk = findings.chunk.as_ref().and_then(|chunk| chunk.value).unwrap_or(USUAL_CHUNK);
+    let page = findings.page_bytes();
     let what = format!(
-        "stages {}: in order and at random, {} at most with chunks of {chunk} and, whatever their size",
+        "stages {}: in order and at random, {} at most with pages of {page} and, whatever their size",
         expected.writing.join(", "),
         expected.written
     );
