@@ -184,7 +184,7 @@ mod tests {
             ("piq-fig9", "0.9"),
             "the furthest of the worst"
         );
-        assert_eq!(claims[0].tally(), Tally { holds: 1, direction: 2, fails: 0, open: 1 });
+        assert_eq!(claims[0].tally(), Tally { holds: 1, direction: 2, fails: 0, self_tests: 0, open: 1 });
     }
 
     #[test]
