@@ -6,8 +6,10 @@
 mod common;
 
 use common::Known;
-use planewise_io::probe::domains::{self, Chunks, Domains};
+use planewise_io::probe::domains::Domains;
 use planewise_io::probe::mapping::{self, Mapping};
+use planewise_io::probe::pairs::Chunks;
+use planewise_io::probe::units;
 use planewise_io::probe::{Area, Finding, Instrument, chunk, page, queue};
 use planewise_io::target::SimTarget;
 use planewise_model::rng::generator;
@@ -77,7 +79,7 @@ fn probe(known: &Known, score: &mut Score) {
     let page = known.page / 512;
     let chunks = Chunks { run: known.chunk.map_or(page, |chunk| chunk / 512), ..Chunks::of(area, page) };
     let Domains { unit, unit_contrast, alone, degree, sub_domains, .. } =
-        domains::find(&mut instrument, chunks, &queue, None, 64).unwrap();
+        units::find(&mut instrument, chunks, &queue, None, 64).unwrap();
     score.note("degree", known, known.degree, &degree);
     score.note("sub-domains", known, known.sub_domains, &sub_domains);
     let truth = if known.is_write_order { Mapping::WriteOrder } else { Mapping::Static };
@@ -160,7 +162,7 @@ fn data_that_go_to_idle_units_are_not_taken_for_write_order() {
         let mut instrument = Instrument::new(&mut target, &stop, generator(seed, "probe"));
         let chunks = Chunks::of(Area { start: 0, sectors: 1 << 20 }, known.page / 512);
         let queue = queue::find(&mut instrument, chunks.area).unwrap();
-        let found = domains::find(&mut instrument, chunks, &queue, None, 16).unwrap();
+        let found = units::find(&mut instrument, chunks, &queue, None, 16).unwrap();
         if let Some(unit) = found.unit {
             let found =
                 mapping::find(&mut instrument, chunks, unit, found.unit_contrast, found.alone[0]).unwrap();

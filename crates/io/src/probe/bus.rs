@@ -5,11 +5,12 @@
 //! the units read their next page while they transfer the last. Large reads tell the two apart: no link gives more than it carries, and a
 //! slope whose rate large reads exceed is none of a link.
 
-use super::domains::{Chunks, Domains};
+use super::domains::Domains;
 use super::error::ProbeError;
 use super::finding::Finding;
 use super::instrument::Instrument;
 use super::latency::{ANCHORS, COMMAND_CYCLES, KEPT, busy, companions};
+use super::pairs::Chunks;
 use super::statistics::{Moments, confidence};
 use crate::target::Operation;
 use planewise_model::{Ns, SECTOR_BYTES};

@@ -1,10 +1,11 @@
 //! What the controller needs beside the flash: for each command, to turn from reads to writes, and on the link.
 
-use super::domains::{Chunks, Domains};
+use super::domains::Domains;
 use super::error::ProbeError;
 use super::finding::Finding;
 use super::instrument::Instrument;
 use super::latency::{KEPT, READS, companions};
+use super::pairs::Chunks;
 use super::queue::Queue;
 use super::statistics::{Moments, median, quantile};
 use crate::target::Operation;

@@ -6,10 +6,11 @@
 use super::array::Array;
 use super::bus::{self, Bus, Front, Slope};
 use super::controller::{self, Turn};
-use super::domains::{Chunks, Domains, STAGGER};
+use super::domains::Domains;
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::Instrument;
+use super::pairs::{Chunks, STAGGER};
 use super::queue::{BUSY, LIMITS, Queue};
 use super::statistics::{Moments, median, quantile};
 use crate::target::Operation;

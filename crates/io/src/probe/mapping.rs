@@ -6,11 +6,11 @@
 //! (*dynamic*) goes by their order as long as all are idle: it is told apart by writes beside reads. Where a write buffer keeps all units busy with
 //! programs of its own, the two are the same.
 
-use super::domains::{Chunks, STAGGER};
 use super::error::ProbeError;
 use super::finding::Finding;
 use super::instrument::{Area, Instrument};
 use super::latency::companions;
+use super::pairs::{Chunks, STAGGER};
 use super::prepare;
 use super::relation::Relation;
 use super::statistics::{Moments, confidence, in_errors, welch};

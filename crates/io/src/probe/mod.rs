@@ -20,6 +20,7 @@ pub mod interference;
 pub mod latency;
 pub mod mapping;
 pub mod page;
+pub mod pairs;
 pub mod parallelism;
 pub mod prepare;
 pub mod profile;
@@ -30,6 +31,7 @@ pub mod relation;
 mod rivals;
 mod stages;
 pub mod statistics;
+pub mod units;
 pub mod write_buffer;
 
 pub use error::ProbeError;

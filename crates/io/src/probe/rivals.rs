@@ -4,9 +4,9 @@
 //! too coarse (some of them share, others do not), of a bus between several units, or of a controller in front of many: that of one drive of an
 //! array. Each predicts something else of the same pairs of reads.
 
-use super::domains::{Chunks, STAGGER, draw_pair};
 use super::error::ProbeError;
 use super::instrument::Instrument;
+use super::pairs::{Chunks, STAGGER, draw_pair};
 use super::queue::Queue;
 use super::relation::Relation;
 use super::statistics::{median, quantile};

@@ -1,16 +1,17 @@
 //! The order of the stages, and what each needs.
 
-use super::domains::{Chunks, Domains};
+use super::domains::Domains;
 use super::finding::{Curve, Finding, MOST_SURE};
 use super::findings::{FORMAT, Findings, Stage, Subject, USUAL_PAGE};
 use super::instrument::{Area, Instrument};
 use super::latency::Known;
+use super::pairs::Chunks;
 use super::parallelism::Parallelism;
 use super::read_ahead::ReadAhead;
 use super::statistics::median;
 use super::{
     ProbeError, array, chunk, collection, domains, interference, latency, mapping, page, parallelism,
-    prepare, queue, read_ahead, regions, write_buffer,
+    prepare, queue, read_ahead, regions, units, write_buffer,
 };
 use crate::target::{Operation, Target, TargetError, TargetInfo, TargetKind};
 use planewise_model::rng::generator;
@@ -415,7 +416,7 @@ fn find_domains(
     let Some(queue) = &findings.queue else { return Ok(()) };
     let array = findings.array.as_ref().and_then(|array| array.value);
     let chunks = chunks(instrument, options, findings)?;
-    let mut found = domains::find(instrument, chunks, queue, array, rounds)?;
+    let mut found = units::find(instrument, chunks, queue, array, rounds)?;
     if findings.chunk.as_ref().is_none_or(|chunk| chunk.value.is_none()) && found.units.value.is_none() {
         let reason = "without a chunk size, chunks cannot be told apart";
         found.degree = Finding::undetermined(found.degree.statistic, reason);
