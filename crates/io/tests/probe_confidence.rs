@@ -25,6 +25,12 @@ fn what_is_said_of_other_drawn_drives() {
     score(seeds, workers, wide::draw).judge();
 }
 
+/// A drive on which a byte costs less than the noise: whether whole pages are moved was stated at 62 %, and wrong.
+#[test]
+fn noise_that_hides_what_a_byte_costs_leaves_it_open() {
+    score(90349..90350, 1, wide::draw).judge();
+}
+
 #[test]
 fn chance_is_what_the_binomial_distribution_says() {
     assert!((at_least(0, &[0.9; 4]) - 1.0).abs() < 1e-12);

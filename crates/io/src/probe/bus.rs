@@ -121,7 +121,11 @@ pub(super) fn find(
             transfer,
             range,
             may_overlap: false,
-            whole_chunks: Finding::of(true, sure, statistic.clone(), reason),
+            whole_chunks: if sure > 0.9 {
+                Finding::of(true, sure, statistic.clone(), reason)
+            } else {
+                none(&statistic, "noise is more than what a byte costs")
+            },
             cache_read: none(&statistic, "whole chunks are moved, so that no read is longer than another"),
             link: none(&statistic, "nothing beyond the bus is seen to take time for each byte"),
         });

@@ -37,6 +37,9 @@ impl Tally {
     }
 }
 
+/// What is less sure is undetermined.
+const LEAST_SURE: f64 = 0.8;
+
 /// Tallies by finding, in alphabetical order.
 #[derive(Default)]
 pub struct Score(BTreeMap<&'static str, Tally>);
@@ -143,6 +146,10 @@ impl Score {
             .map(|(what, _)| *what)
             .collect();
         assert!(surer.is_empty(), "surer than there is reason to be: {surer:?}");
+        for (what, tally) in &self.0 {
+            let vague: Vec<f64> = tally.confidences().into_iter().filter(|&one| one < LEAST_SURE).collect();
+            assert!(vague.is_empty(), "{what}: stated at {vague:?}, which is to say undetermined");
+        }
         for (from, (confidences, wrong)) in BANDS.iter().zip(self.bands()) {
             let count = confidences.len();
             assert!(at_least(wrong, &confidences) >= CHANCE, "from {from} on: {wrong} wrong of {count}");
