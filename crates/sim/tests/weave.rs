@@ -341,3 +341,28 @@ fn a_device_that_takes_turns_is_turned_less_often() {
         assert!(weave[direction][0] < 0.8 * noop[direction][0], "{weave:?}, NOOP {noop:?}");
     }
 }
+
+/// Flushes go past the scheduler, between its decisions: what it takes for refused must not be so for ever.
+#[test]
+fn flushes_before_a_blocking_device_leave_nobody_behind() {
+    for seed in 0..200 {
+        let mut random = planewise_model::rng::generator(seed, "flushes among weave's refusals");
+        let mut config = RunConfig::new(common::device(1, 2, 1, 1));
+        config.profile.interface.command_queue = "blocking".into();
+        config.scheduler = "weave".into();
+        config.queue_length = 16;
+        let mut now = 0;
+        let requests: Vec<Request> = (0..200)
+            .map(|_| {
+                now += random.random_range(0..3) * random.random_range(0..400_000);
+                match random.random_range(0..5) {
+                    0 => Request::flush(Ns(now)),
+                    1 | 2 => Request::new(Ns(now), Lsn(random.random_range(0..40) * 8), 8, Direction::Write),
+                    _ => Request::new(Ns(now), Lsn(random.random_range(0..40) * 8), 16, Direction::Read),
+                }
+            })
+            .collect();
+        let completed = common::run(&config, &requests).unwrap();
+        assert_eq!(completed.len(), requests.len(), "seed {seed}");
+    }
+}

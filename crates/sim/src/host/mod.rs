@@ -94,12 +94,13 @@ impl<F: Fn(&QueuedRequest) -> bool> Interface for F {
 pub struct Gate<'a> {
     queue: &'a HostQueue,
     interface: &'a dyn Interface,
+    continues: bool,
 }
 
 impl<'a> Gate<'a> {
     /// A gate in front of any device, simulated or real.
     pub fn new(queue: &'a HostQueue, interface: &'a dyn Interface) -> Gate<'a> {
-        Gate { queue, interface }
+        Gate { queue, interface, continues: false }
     }
 
     /// Whether the device takes the request in `slot` now.
@@ -112,6 +113,12 @@ impl<'a> Gate<'a> {
     #[inline]
     pub fn ask(&self, slot: Slot) -> Answer {
         self.interface.ask(self.queue.get(slot))
+    }
+
+    /// Whether the scheduler issued a request just before, and nothing has happened since but that: no line went up.
+    #[inline]
+    pub fn continues(&self) -> bool {
+        self.continues
     }
 
     /// Whether a line named by [`Gate::ask`] is down still.

@@ -85,6 +85,8 @@ pub struct HostStack {
     waiting_writes: WaitingWrites,
     /// When the scheduler wants to be asked again.
     wake: Ns,
+    /// The last answer of the scheduler was a request, and nothing has happened since.
+    continues: bool,
     /// A request arrived or completed: the scheduler may decide otherwise than before.
     has_changed: bool,
     submitted: u64,
@@ -132,6 +134,7 @@ impl HostStack {
             conflicts: Conflicts::new(config.conflict_units.clone()),
             waiting_writes: WaitingWrites::default(),
             wake: Ns::MAX,
+            continues: false,
             has_changed: false,
             submitted: 0,
             last_arrival: [Ns::ZERO; 2],
@@ -397,6 +400,7 @@ impl HostStack {
         observer: &mut O,
     ) -> Option<Slot> {
         self.wake = Ns::MAX;
+        let continues = std::mem::take(&mut self.continues);
         let held = self.overlaps.as_ref().map_or(0, Overlaps::held);
         if self.queue.waiting() == held {
             return None;
@@ -405,7 +409,10 @@ impl HostStack {
             return self.next_apart(now, observer);
         }
         let decision = match self.command_queue {
-            CommandQueue::Blocking => self.scheduler.dispatch(now, &Gate::new(&self.queue, interface)),
+            CommandQueue::Blocking => {
+                let gate = Gate { continues, ..Gate::new(&self.queue, interface) };
+                self.scheduler.dispatch(now, &gate)
+            }
             CommandQueue::Ncq(depth) if self.queue.outstanding() >= depth => Decision::Wait,
             CommandQueue::Ncq(_) => {
                 self.scheduler.dispatch(now, &Gate::new(&self.queue, &|_: &QueuedRequest| true))
@@ -420,6 +427,7 @@ impl HostStack {
                     "the device accepts what a scheduler issues"
                 );
                 self.issue(now, slot);
+                self.continues = true;
                 observer.issue(now, slot, self.queue.get(slot));
                 Some(slot)
             }

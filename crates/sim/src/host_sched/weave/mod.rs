@@ -82,8 +82,6 @@ struct Weave {
     outstanding: [List; 2],
     links: Links,
     refused: Refused,
-    /// The last thing that it was asked for was a request that it issued.
-    has_issued: bool,
     /// Those of one search.
     newly_refused: Vec<(Slot, Line)>,
     /// By slot.
@@ -161,7 +159,6 @@ impl Weave {
             outstanding: [List::EMPTY; 2],
             links: Links::new(host.queue_length),
             refused: Refused::new(host.queue_length),
-            has_issued: false,
             newly_refused: Vec::with_capacity(host.queue_length as usize),
             notes: vec![Note::default(); host.queue_length as usize],
             left: 0,
@@ -248,7 +245,6 @@ impl Weave {
     }
 
     fn issue(&mut self, slot: Slot, request: &QueuedRequest) -> Decision {
-        self.has_issued = true;
         let direction = request.request.direction;
         let mut sectors = u64::from(request.request.sectors);
         // What takes long anyway is worth a turn of its own.
@@ -299,8 +295,7 @@ impl HostScheduler for Weave {
     }
 
     fn dispatch(&mut self, _now: Ns, gate: &Gate<'_>) -> Decision {
-        // Asked until it issues nothing: no line goes up in between.
-        if !std::mem::take(&mut self.has_issued) {
+        if !gate.continues() {
             self.refused.ask_again(gate, &mut self.ranks);
         }
         let Some(oldest) = self.waiting.first() else { return Decision::Wait };
