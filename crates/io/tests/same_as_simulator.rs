@@ -4,12 +4,12 @@ use planewise_io::Target;
 use planewise_io::drivers::closed_loop::{self, LoopOptions};
 use planewise_io::drivers::fit::{Fit, FitOptions, FittedSource};
 use planewise_io::drivers::replay::{self, LATENESS_BOUND_DEFAULT, Pace, ReplayOptions};
-use planewise_io::drivers::{HostOptions, Units};
+use planewise_io::drivers::{HostOptions, Outcome, Units};
 use planewise_io::target::SimTarget;
 use planewise_model::rng::generator;
 use planewise_model::{Durability, Ns, Operation, Profile, Request};
 use planewise_sim::drivers::closed_loop as simulated;
-use planewise_sim::drivers::replay as simulated_replay;
+use planewise_sim::drivers::replay::{self as simulated_replay, RequestSource};
 use planewise_sim::host::{Merging, Overlap, QueueCounts, Slot};
 use planewise_sim::observers::{Completion, Observer};
 use planewise_sim::results::{DirectionMetrics, RunResult, Status};
@@ -109,10 +109,9 @@ fn trace(volume: &str, requests: u64, factor: f64, sectors: u64) -> Vec<Request>
     all
 }
 
-fn replays_agree(device: &str, scheduler: &str, depth: u32, queue: u32, factor: f64) -> (u64, u64) {
-    let (config, mut target, host) = both(device, scheduler, depth, queue);
-    let requests = trace("piq-usr_0", 5000, factor, target.info().sectors());
-    let (stop, warm_up) = (AtomicBool::new(false), 500);
+/// A replay in the simulator.
+fn simulated(config: &RunConfig, requests: &[Request], warm_up: u64) -> (RunResult, Kept) {
+    let stop = AtomicBool::new(false);
     let mut options = simulated_replay::ReplayOptions {
         warm_up,
         stop: &stop,
@@ -121,18 +120,36 @@ fn replays_agree(device: &str, scheduler: &str, depth: u32, queue: u32, factor: 
         power_cut: None,
     };
     let source = &mut requests.iter().copied();
-    let (expected, kept) = simulated_replay::replay(&config, source, Kept::default(), &mut options).unwrap();
+    simulated_replay::replay(config, source, Kept::default(), &mut options).unwrap()
+}
+
+/// The same on a target, at the pace and the times of the configuration.
+fn from_outside(
+    target: &mut SimTarget,
+    host: &HostOptions,
+    source: &mut dyn RequestSource,
+    (config, warm_up): (&RunConfig, u64),
+) -> Outcome<Kept> {
+    let stop = AtomicBool::new(false);
     let mut options = ReplayOptions {
-        pace: Pace::Recorded,
-        scale_time: 1.0,
+        pace: config.pace,
+        scale_time: config.scale_time,
         warm_up,
         lateness_bound: LATENESS_BOUND_DEFAULT,
         stop: &stop,
         progress: &mut |_| {},
         name: "test",
     };
+    replay::run(target, host, source, Kept::default(), &mut options).unwrap()
+}
+
+fn replays_agree(device: &str, scheduler: &str, depth: u32, queue: u32, factor: f64) -> (u64, u64) {
+    let (config, mut target, host) = both(device, scheduler, depth, queue);
+    let requests = trace("piq-usr_0", 5000, factor, target.info().sectors());
+    let warm_up = 500;
+    let (expected, kept) = simulated(&config, &requests, warm_up);
     let source = &mut requests.iter().copied();
-    let outcome = replay::run(&mut target, &host, source, Kept::default(), &mut options).unwrap();
+    let outcome = from_outside(&mut target, &host, source, (&config, warm_up));
     let what = format!("{device}, {scheduler}, depth {depth}, queue {queue}, times {factor}");
     assert!(outcome.failure.is_none() && outcome.result.status == Status::Complete, "{what}");
     assert_eq!(kept.0.len(), 5000, "{what}");
@@ -193,28 +210,9 @@ fn every_pace_is_the_same_on_a_simulated_target_as_in_the_simulator() {
                 // Every tenth does not say when it completed.
                 request.response = (number % 10 != 3).then_some(Ns(20_000 + number as u64 * 7919 % 400_000));
             }
-            let stop = AtomicBool::new(false);
-            let mut options = simulated_replay::ReplayOptions {
-                warm_up: 0,
-                stop: &stop,
-                progress: &mut |_| {},
-                trace: "test",
-                power_cut: None,
-            };
+            let (expected, kept) = simulated(&config, &requests, 0);
             let source = &mut requests.iter().copied();
-            let (expected, kept) =
-                simulated_replay::replay(&config, source, Kept::default(), &mut options).unwrap();
-            let mut options = ReplayOptions {
-                pace,
-                scale_time: 1.5,
-                warm_up: 0,
-                lateness_bound: LATENESS_BOUND_DEFAULT,
-                stop: &stop,
-                progress: &mut |_| {},
-                name: "test",
-            };
-            let source = &mut requests.iter().copied();
-            let outcome = replay::run(&mut target, &host, source, Kept::default(), &mut options).unwrap();
+            let outcome = from_outside(&mut target, &host, source, (&config, 0));
             assert!(outcome.failure.is_none(), "{what}");
             assert_eq!(kept.0.len(), 3000, "{what}");
             assert!(kept.0 == outcome.observer.0, "{what}: completions differ");
@@ -308,30 +306,11 @@ fn a_trace_with_flushes_discards_and_forced_writes_is_the_same_on_a_simulated_ta
                 _ => {}
             }
         }
-        let stop = AtomicBool::new(false);
-        let mut options = simulated_replay::ReplayOptions {
-            warm_up: 0,
-            stop: &stop,
-            progress: &mut |_| {},
-            trace: "test",
-            power_cut: None,
-        };
-        let source = &mut requests.iter().copied();
-        let (expected, kept) =
-            simulated_replay::replay(&config, source, Kept::default(), &mut options).unwrap();
-        let mut options = ReplayOptions {
-            pace: Pace::Recorded,
-            scale_time: 1.0,
-            warm_up: 0,
-            lateness_bound: LATENESS_BOUND_DEFAULT,
-            stop: &stop,
-            progress: &mut |_| {},
-            name: "test",
-        };
+        let (expected, kept) = simulated(&config, &requests, 0);
         let fit = FitOptions { flushes: true, discards: true, ..FitOptions::default() };
         let source = &mut requests.iter().copied();
         let mut source = FittedSource::new(source, Fit::new(target.info(), fit));
-        let outcome = replay::run(&mut target, &host, &mut source, Kept::default(), &mut options).unwrap();
+        let outcome = from_outside(&mut target, &host, &mut source, (&config, 0));
         assert!(outcome.failure.is_none(), "{device}, seed {seed}: {:?}", outcome.failure);
         let differs = kept.0.iter().zip(&outcome.observer.0).position(|(one, other)| one != other);
         if let Some(at) = differs {

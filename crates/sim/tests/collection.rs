@@ -2,11 +2,11 @@
 
 mod common;
 
-use common::{device, pages, run};
+use common::{aged, device, measure, measure_until, pages, run, watch};
 use planewise_model::profile::{PageLatency, Profile, StreamRule, WriteBuffer};
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Geometry, Lpn, Lsn, Ns, Ppn, Request};
-use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, replay};
+use planewise_sim::drivers::replay::PowerCut;
 use planewise_sim::gc::SCHEMES;
 use planewise_sim::host::{Overlap, QueuedRequest, Slot};
 use planewise_sim::observers::invariants::Invariants;
@@ -16,21 +16,6 @@ use planewise_sim::observers::{
 use planewise_sim::results::{GcMetrics, RunResult};
 use planewise_sim::{Condition, RunConfig, SimError, Simulator};
 use rand::RngExt;
-use std::sync::atomic::AtomicBool;
-
-/// 2 x 2 x 2 x 2 planes of 64 blocks of 16 pages, aged, blocking, dynamic: the GC paper's device in small.
-fn aged(scheme: &str) -> RunConfig {
-    let mut profile = device(2, 2, 2, 2);
-    profile.geometry.blocks_per_plane = 64;
-    profile.geometry.pages_per_block = 16;
-    profile.translation.over_provisioning = 0.15;
-    profile.translation.allocation = "dynamic".into();
-    profile.interface.command_queue = "blocking".into();
-    profile.collection.scheme = scheme.into();
-    let mut config = RunConfig::new(profile);
-    config.condition = "aged:82/10/8".parse().unwrap();
-    config
-}
 
 /// Bursts of requests of 1 to 4 pages on the first half of the device, with pauses between them.
 fn bursts(config: &RunConfig, count: u64, read_share: f64, gap_us: u64) -> Vec<Request> {
@@ -48,26 +33,6 @@ fn bursts(config: &RunConfig, count: u64, read_share: f64, gap_us: u64) -> Vec<R
             Request::new(Ns(now), Lsn(start * 8), (length * 8) as u32, direction)
         })
         .collect()
-}
-
-fn measure(config: &RunConfig, requests: &[Request]) -> RunResult {
-    measure_until(config, requests, None).unwrap()
-}
-
-fn measure_until(
-    config: &RunConfig,
-    requests: &[Request],
-    power_cut: Option<PowerCut>,
-) -> Result<RunResult, SimError> {
-    let stop = AtomicBool::new(false);
-    let mut options =
-        ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut };
-    let (result, invariants) =
-        replay(config, &mut requests.iter().copied(), Invariants::new(), &mut options)?;
-    if power_cut.is_none() {
-        invariants.report().unwrap_or_else(|violations| panic!("{violations}"));
-    }
-    Ok(result)
 }
 
 fn gc(config: &RunConfig, requests: &[Request]) -> GcMetrics {
@@ -127,22 +92,8 @@ impl Observer for Log {
     }
 }
 
-/// What an observer saw of a whole run.
-fn watch<O: Observer + Default>(config: &RunConfig, requests: &[Request]) -> O {
-    let mut simulator = Simulator::new(config, O::default()).unwrap();
-    for request in requests {
-        while simulator.next_event() < request.arrival || !simulator.has_room(request) {
-            let next = simulator.next_event();
-            simulator.advance(next).unwrap();
-        }
-        simulator.submit(request).unwrap();
-    }
-    simulator.drain().unwrap();
-    simulator.into_observer()
-}
-
 fn events(config: &RunConfig, requests: &[Request]) -> Vec<String> {
-    watch::<Log>(config, requests).0
+    watch(config, requests, Log::default()).0
 }
 
 #[test]
@@ -244,7 +195,7 @@ fn a_page_that_the_write_buffer_wrote_to_flash_is_not_programmed_again_from_the_
         .iter()
         .map(|request| Request { start: Lsn(request.start.0 % 40_000 / 8 * 8), ..*request })
         .collect();
-    let seen = watch::<(Invariants, Replaced)>(&config, &requests);
+    let seen = watch(&config, &requests, <(Invariants, Replaced)>::default());
     seen.0.report().unwrap_or_else(|violations| panic!("{violations}"));
     assert!(seen.1.0 > 10, "{} pages were replaced", seen.1.0);
     // Until the new page is in flash or in the write buffer, the old one is there for a power cut.
@@ -282,7 +233,7 @@ fn with_static_allocation_a_busy_chip_keeps_back_its_own_pages_alone() {
         let reads = (0..4_000).map(|n| Request::new(at, Lsn((500 + n % 300) * 128), 8, Direction::Read));
         requests.splice(place..place, reads);
     }
-    let stay = watch::<Stay>(&config, &requests);
+    let stay = watch(&config, &requests, <Stay>::default());
     assert!(stay.away.len() > 1_000, "{}", stay.away.len());
     let longest = stay.away.iter().max().unwrap();
     assert!(*longest < Ns::from_millis(40), "a page of another die stayed for {longest}");
@@ -374,7 +325,7 @@ fn a_read_of_a_page_whose_move_is_suspended_finds_the_page_that_it_is_moved_from
             Request::new(Ns(number * 70_000), Lsn(random.random_range(0..pages) * 8), 8, direction)
         })
         .collect();
-    let old = watch::<(Invariants, OldCopies)>(&config, &requests);
+    let old = watch(&config, &requests, <(Invariants, OldCopies)>::default());
     old.0.report().unwrap_or_else(|violations| panic!("{violations}"));
     assert!(old.1.read > 5, "{} reads of pages on their way", old.1.read);
 }
@@ -568,7 +519,7 @@ fn an_erase_never_takes_a_page_whose_replacement_is_still_being_programmed() {
             .iter()
             .map(|request| Request { start: Lsn(request.start.0 % 4_000 / 8 * 8), sectors: 8, ..*request })
             .collect();
-        cut_after(&config, &requests, &watch::<Starts>(&config, &requests).erases, scheme);
+        cut_after(&config, &requests, &watch(&config, &requests, <Starts>::default()).erases, scheme);
     }
 }
 
@@ -579,7 +530,7 @@ fn a_page_is_safe_while_it_is_written_back() {
         let mut config = aged(scheme);
         config.profile.collection.streams = StreamRule::All;
         let requests = bursts(&config, 2_000, 0.3, 1_500);
-        cut_after(&config, &requests, &watch::<Starts>(&config, &requests).write_backs, scheme);
+        cut_after(&config, &requests, &watch(&config, &requests, <Starts>::default()).write_backs, scheme);
     }
 }
 
@@ -759,7 +710,7 @@ fn moves_that_hold_the_channel_leave_it_to_nobody_while_the_array_works() {
             let of = |holds: Holds| {
                 let mut config = config.clone();
                 config.profile.collection.holds = holds;
-                (watch::<Spans>(&config, &requests), measure(&config, &requests))
+                (watch(&config, &requests, <Spans>::default()), measure(&config, &requests))
             };
             let case = format!("{scheme}, copyback {copyback}, command cycles of {command_ns} ns");
             let (chip, of_chip) = of(Holds::Chip);

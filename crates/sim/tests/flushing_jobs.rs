@@ -2,8 +2,7 @@
 
 mod common;
 
-use common::{closed, device, drive};
-use planewise_model::profile::WriteBuffer;
+use common::{closed, drive, keeping};
 use planewise_model::rng::generator;
 use planewise_model::{Durability, Ns, Operation};
 use planewise_sim::drivers::closed_loop::{LoopOptions, run};
@@ -16,20 +15,6 @@ use std::sync::atomic::AtomicBool;
 
 /// A page over its channel and into an array.
 const STEP: u64 = 40_960 + 600_000;
-
-/// One plane, and a write buffer that keeps what it has until it is asked for.
-fn config(power_loss_protection: bool) -> RunConfig {
-    let mut profile = device(1, 1, 1, 1);
-    profile.write_buffer = Some(WriteBuffer {
-        pages: 100,
-        watermark: 0.9,
-        run_pages: 4,
-        entry_order: false,
-        in_flight_pages: 100,
-        power_loss_protection,
-    });
-    RunConfig::new(profile)
-}
 
 fn latency(completion: &Completion) -> u64 {
     (completion.completed - completion.request.arrival).0
@@ -57,13 +42,13 @@ fn a_flush_after_n_writes_programs_n_pages_and_behind_a_capacitor_none() {
             )
         };
         for depth in [1, 4] {
-            let completions = closed(&config(false), &jobs(depth));
+            let completions = closed(&keeping(1, false), &jobs(depth));
             let flushes = flushes(&completions);
             assert_eq!(flushes.len(), 6, "{key}={every}");
             assert!(flushes.iter().all(|flush| latency(flush) == every * STEP), "{key}={every}: {flushes:?}");
             // The whole takes what the flushes take: writes into the buffer take nothing here.
             assert_eq!(completions.last().unwrap().completed, Ns(6 * every * STEP));
-            let completions = closed(&config(true), &jobs(depth));
+            let completions = closed(&keeping(1, true), &jobs(depth));
             assert!(self::flushes(&completions).iter().all(|flush| latency(flush) == 0), "{key}={every}");
         }
     }
@@ -73,7 +58,7 @@ fn a_flush_after_n_writes_programs_n_pages_and_behind_a_capacitor_none() {
 fn with_depth_one_a_forced_write_takes_what_a_write_and_its_flush_take() {
     let jobs = |option: &str| format!("[a]\nrw=randwrite\nbs=4k\nsize=4m\nnumber_ios=40\n{option}\n");
     let end = |power_loss_protection, option| {
-        let completions = closed(&config(power_loss_protection), &jobs(option));
+        let completions = closed(&keeping(1, power_loss_protection), &jobs(option));
         completions.last().unwrap().completed
     };
     let flushed = end(false, "fdatasync=1");
@@ -83,7 +68,7 @@ fn with_depth_one_a_forced_write_takes_what_a_write_and_its_flush_take() {
         assert_eq!(end(true, option), end(true, ""), "{option}");
     }
     assert_eq!(end(false, "sync=0"), end(false, ""));
-    let durability = |option| closed(&config(false), &jobs(option))[0].request.durability;
+    let durability = |option| closed(&keeping(1, false), &jobs(option))[0].request.durability;
     assert_eq!(durability("sync=dsync"), Durability::ForceUnitAccess);
     assert_eq!(durability("sync=1"), Durability::ForceUnitAccessWithMetadata);
     assert_eq!(durability("sync=none"), Durability::Volatile);
@@ -105,14 +90,14 @@ fn a_job_ends_with_a_flush_if_it_wrote_since_its_last() {
         ("rw=trimwrite\nfsync=5", 2),
     ] {
         let jobs = format!("[a]\nbs=4k\nsize=4m\nnumber_ios=10\nnumjobs=2\noffset_increment=4m\n{options}\n");
-        let completions = closed(&config(false), &jobs);
+        let completions = closed(&keeping(1, false), &jobs);
         assert_eq!(flushes(&completions).len(), 2 * expected, "{options}");
         if options.contains("end_fsync") && expected > 0 {
             let last = completions.iter().max_by_key(|completion| completion.request.arrival).unwrap();
             assert!(last.request.operation.is_flush(), "{options}");
         }
     }
-    let both = closed(&config(false), "[a]\nrw=write\nsize=4m\nnumber_ios=4\nfsync=4\nfdatasync=2\n");
+    let both = closed(&keeping(1, false), "[a]\nrw=write\nsize=4m\nnumber_ios=4\nfsync=4\nfdatasync=2\n");
     let kinds: Vec<_> = flushes(&both).iter().map(|flush| flush.request.operation).collect();
     assert_eq!(kinds, [Operation::Flush, Operation::FlushWithMetadata]);
 }
@@ -147,7 +132,7 @@ fn no_process_does_anything_else_while_it_flushes_and_nothing_of_it_is_under_way
             );
             expected.push((every, end));
         }
-        let mut config = config(random.random_bool(0.2));
+        let mut config = keeping(1, random.random_bool(0.2));
         config.profile.geometry.channels = random.random_range(1..4);
         let completions = closed(&config, &text);
         for (job, (every, end)) in expected.into_iter().enumerate() {
@@ -172,7 +157,7 @@ fn no_process_does_anything_else_while_it_flushes_and_nothing_of_it_is_under_way
 
 #[test]
 fn what_was_trimmed_is_read_without_flash() {
-    let config = RunConfig { condition: Condition::Filled, ..config(true) };
+    let config = RunConfig { condition: Condition::Filled, ..keeping(1, true) };
     let pages = |jobs: &str| {
         let run = measured(&config, jobs);
         let discards = run.metrics.discards.as_ref().map_or((0, 0), |of| (of.count, of.bytes));
@@ -208,7 +193,7 @@ fn what_is_trimmed_is_what_is_written_after_it() {
         let (ios, depth) = (random.random_range(1..100), random.random_range(1..9));
         let size = ["bs=4k", "bsrange=4k-64k", "bssplit=4k/30:16k/"][random.random_range(0..3)];
         let jobs = format!("[a]\nrw={rw}\n{size}\nsize=4m\nio_size=1g\nnumber_ios={ios}\niodepth={depth}\n");
-        let mut completions = closed(&config(false), &jobs);
+        let mut completions = closed(&keeping(1, false), &jobs);
         completions.sort_by_key(|completion| completion.sequence);
         // Bytes and requests are limited by the trims: the last is written, too.
         assert_eq!(completions.len(), 2 * ios, "seed {seed}: {jobs}");
@@ -226,7 +211,7 @@ fn a_job_that_flushes_never_is_the_job_without_the_option() {
     let jobs =
         |options: &str| format!("[a]\nrw=randrw\nbs=4k\nsize=4m\nnumber_ios=300\niodepth=4\n{options}\n");
     let run = |options: &str| {
-        let config = config(false);
+        let config = keeping(1, false);
         let device_bytes = Simulator::new(&config, ()).unwrap().user_sectors() * 512;
         let mut workload = JobFile::parse(&jobs(options), "test").unwrap().build(device_bytes, 7).unwrap();
         let of = |completion: &Completion| (completion.sequence, completion.request, completion.completed);

@@ -2,8 +2,7 @@
 
 mod common;
 
-use common::{device, pages, run};
-use planewise_model::profile::WriteBuffer;
+use common::{device, keeping, pages, run};
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Durability, Lsn, Ns, Request};
 use planewise_sim::host::Overlap;
@@ -14,20 +13,6 @@ use rand::RngExt;
 const READ: u64 = 30_000;
 const PROGRAM: u64 = 600_000;
 const TRANSFER: u64 = 40_960;
-
-/// One plane on each channel, and a write buffer that keeps what it has until it is asked for.
-fn config(channels: u32, power_loss_protection: bool) -> RunConfig {
-    let mut profile = device(channels, 1, 1, 1);
-    profile.write_buffer = Some(WriteBuffer {
-        pages: 100,
-        watermark: 0.9,
-        run_pages: 4,
-        entry_order: false,
-        in_flight_pages: 100,
-        power_loss_protection,
-    });
-    RunConfig::new(profile)
-}
 
 fn write(at: u64, page: u64) -> Request {
     Request::new(Ns(at), Lsn(page * 8), 8, Direction::Write)
@@ -48,12 +33,12 @@ fn times(config: &RunConfig, requests: &[Request]) -> Vec<u64> {
 fn a_flush_takes_what_it_takes_to_program_the_buffer_and_nothing_before_a_capacitor() {
     let requests = [write(0, 0), write(0, 1), write(0, 2), Request::flush(Ns(1_000))];
     // One plane: three programs one after the other, the next page crossing when the array is free.
-    let one = config(1, false);
+    let one = keeping(1, false);
     assert_eq!(times(&one, &requests), [0, 0, 0, 3 * (TRANSFER + PROGRAM)]);
     // Three channels: side by side.
-    assert_eq!(times(&config(3, false), &requests), [0, 0, 0, TRANSFER + PROGRAM]);
-    assert_eq!(times(&config(1, true), &requests), [0, 0, 0, 0], "power loss protection");
-    let mut unbuffered = config(1, false);
+    assert_eq!(times(&keeping(3, false), &requests), [0, 0, 0, TRANSFER + PROGRAM]);
+    assert_eq!(times(&keeping(1, true), &requests), [0, 0, 0, 0], "power loss protection");
+    let mut unbuffered = keeping(1, false);
     unbuffered.profile.write_buffer = None;
     assert_eq!(times(&unbuffered, &[write(0, 0), Request::flush(Ns(700_000))])[1], 0, "all is in flash");
     assert_eq!(times(&one, &[Request::flush(Ns(0)), Request::flush(Ns(5))]), [0, 0], "nothing to keep");
@@ -61,7 +46,7 @@ fn a_flush_takes_what_it_takes_to_program_the_buffer_and_nothing_before_a_capaci
 
 #[test]
 fn a_flush_waits_for_what_was_there_before_it_and_for_nothing_later() {
-    let config = config(1, false);
+    let config = keeping(1, false);
     let step = TRANSFER + PROGRAM;
     let mut requests = vec![write(0, 0), Request::flush(Ns(1_000))];
     // Writes go on, of other pages and of the same one; they are acknowledged at once and do not keep the first flush.
@@ -76,7 +61,7 @@ fn a_flush_waits_for_what_was_there_before_it_and_for_nothing_later() {
 
 #[test]
 fn forced_unit_access_waits_for_its_own_pages_and_a_flush_first_for_those_before() {
-    let config = config(1, false);
+    let config = keeping(1, false);
     let step = TRANSFER + PROGRAM;
     let forced = |durability| Request { durability, ..write(1_000, 40) };
     let with = |durability| times(&config, &[write(0, 0), write(0, 16), forced(durability)])[2];
@@ -91,7 +76,7 @@ fn forced_unit_access_waits_for_its_own_pages_and_a_flush_first_for_those_before
 
 #[test]
 fn forced_writes_of_more_pages_than_the_buffer_has_get_through_and_so_does_a_flush_behind_them() {
-    let mut config = config(2, false);
+    let mut config = keeping(2, false);
     config.profile.write_buffer.as_mut().unwrap().pages = 3;
     let long = Request { sectors: 8 * 20, durability: Durability::ForceUnitAccess, ..write(0, 0) };
     let times = times(&config, &[long, Request::flush(Ns(1))]);
@@ -121,7 +106,7 @@ fn discarded_pages_read_as_zeros_without_flash_and_parts_of_pages_stay() {
 
 #[test]
 fn a_discard_frees_what_waits_in_the_buffer_and_waits_for_what_is_on_its_way() {
-    let config = config(1, false);
+    let config = keeping(1, false);
     let step = TRANSFER + PROGRAM;
     // Page 0 is on its way, page 8 waits: the discard of both waits for the first.
     let requests = [
@@ -177,7 +162,7 @@ fn a_power_cut_keeps_what_was_flushed_forced_or_protected_and_may_lose_the_rest(
     for seed in 0..400 {
         let mut random = generator(seed, "power cuts");
         let protected = random.random_bool(0.2);
-        let mut config = config(random.random_range(1..4), protected);
+        let mut config = keeping(random.random_range(1..4), protected);
         let buffer = config.profile.write_buffer.as_mut().unwrap();
         buffer.pages = random.random_range(1..30);
         buffer.watermark = *[0.0, 0.5, 0.95].get(random.random_range(0..3usize)).unwrap();
@@ -230,7 +215,7 @@ fn a_power_cut_keeps_what_was_flushed_forced_or_protected_and_may_lose_the_rest(
 fn flushes_and_discards_are_in_no_number_of_reads_and_writes_and_pass_every_scheduler() {
     use planewise_sim::host_sched::SCHEDULERS;
     for entry in SCHEDULERS {
-        let mut config = config(2, false);
+        let mut config = keeping(2, false);
         config.scheduler = entry.name.into();
         if entry.name == "pass" {
             config.tunables.push(("region_size".into(), "1m".into()));

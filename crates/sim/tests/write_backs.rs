@@ -2,32 +2,20 @@
 
 mod common;
 
-use common::device;
+use common::{measure, watch};
 use planewise_model::profile::{StreamRule, WriteBackRule};
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Lpn, Lsn, Ns, Ppn, Request};
-use planewise_sim::drivers::replay::{ReplayOptions, replay};
+use planewise_sim::RunConfig;
 use planewise_sim::host::{QueuedRequest, Slot};
-use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::{Cause, Collected, Observer, Origin};
-use planewise_sim::results::RunResult;
-use planewise_sim::{RunConfig, Simulator};
 use rand::RngExt;
 use std::collections::HashMap;
-use std::sync::atomic::AtomicBool;
 
-/// 2 x 2 x 2 x 2 planes of 64 blocks of 16 pages, aged, blocking, dynamic: the GC paper's device in small.
+/// The GC paper's device in small, every collection through the buffer.
 fn aged(scheme: &str) -> RunConfig {
-    let mut profile = device(2, 2, 2, 2);
-    profile.geometry.blocks_per_plane = 64;
-    profile.geometry.pages_per_block = 16;
-    profile.translation.over_provisioning = 0.15;
-    profile.translation.allocation = "dynamic".into();
-    profile.interface.command_queue = "blocking".into();
-    profile.collection.scheme = scheme.into();
-    profile.collection.streams = StreamRule::All;
-    let mut config = RunConfig::new(profile);
-    config.condition = "aged:82/10/8".parse().unwrap();
+    let mut config = common::aged(scheme);
+    config.profile.collection.streams = StreamRule::All;
     config
 }
 
@@ -44,30 +32,6 @@ fn load(seed: u64, count: u64, read_share: f64, gap: Ns, (burst, longest): (u64,
             Request::new(arrival, Lsn(start * 8), (length * 8) as u32, direction)
         })
         .collect()
-}
-
-fn measure(config: &RunConfig, requests: &[Request]) -> RunResult {
-    let stop = AtomicBool::new(false);
-    let mut options =
-        ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
-    let (result, invariants) =
-        replay(config, &mut requests.iter().copied(), Invariants::new(), &mut options).unwrap();
-    invariants.report().unwrap_or_else(|violations| panic!("{violations}"));
-    result
-}
-
-/// What an observer saw of a whole run.
-fn watch<O: Observer>(config: &RunConfig, requests: &[Request], observer: O) -> O {
-    let mut simulator = Simulator::new(config, observer).unwrap();
-    for request in requests {
-        while simulator.next_event() < request.arrival || !simulator.has_room(request) {
-            let next = simulator.next_event();
-            simulator.advance(next).unwrap();
-        }
-        simulator.submit(request).unwrap();
-    }
-    simulator.drain().unwrap();
-    simulator.into_observer()
 }
 
 /// Pages on their way back, how many at most, and how many left while a request waited.

@@ -3,16 +3,19 @@
 
 use planewise_model::profile::{
     AdvancedCommands, Arbitration, Collection, Interface, PageLatency, Profile, StreamRule, Timing,
-    Translation,
+    Translation, WriteBuffer,
 };
 use planewise_model::{Direction, Geometry, Lsn, Ns, Request};
 use planewise_sim::drivers::closed_loop::Driver;
+use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, replay};
 use planewise_sim::host::Slot;
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::{Completion, Observer};
+use planewise_sim::results::RunResult;
 use planewise_sim::{RunConfig, SimError, Simulator};
 use planewise_workload::Workload;
 use planewise_workload::jobs::JobFile;
+use std::sync::atomic::AtomicBool;
 
 /// tPROG 600 us, tR 30 us, tBERS 3 ms, 10 ns a byte, no command cycles: Table I of the GC paper.
 pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
@@ -81,6 +84,34 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
     }
 }
 
+/// 2 x 2 x 2 x 2 planes of 64 blocks of 16 pages, aged, blocking, dynamic: the GC paper's device in small.
+pub fn aged(scheme: &str) -> RunConfig {
+    let mut profile = device(2, 2, 2, 2);
+    profile.geometry.blocks_per_plane = 64;
+    profile.geometry.pages_per_block = 16;
+    profile.translation.over_provisioning = 0.15;
+    profile.translation.allocation = "dynamic".into();
+    profile.interface.command_queue = "blocking".into();
+    profile.collection.scheme = scheme.into();
+    let mut config = RunConfig::new(profile);
+    config.condition = "aged:82/10/8".parse().unwrap();
+    config
+}
+
+/// One plane on each channel, and a write buffer that keeps what it has until it is asked for.
+pub fn keeping(channels: u32, power_loss_protection: bool) -> RunConfig {
+    let mut profile = device(channels, 1, 1, 1);
+    profile.write_buffer = Some(WriteBuffer {
+        pages: 100,
+        watermark: 0.9,
+        run_pages: 4,
+        entry_order: false,
+        in_flight_pages: 100,
+        power_loss_protection,
+    });
+    RunConfig::new(profile)
+}
+
 /// Requests of one 4 KiB page each.
 pub fn pages(direction: Direction, numbers: impl IntoIterator<Item = u64>) -> Vec<Request> {
     numbers.into_iter().map(|page| Request::new(Ns::ZERO, Lsn(page * 8), 8, direction)).collect()
@@ -115,6 +146,42 @@ pub fn run(config: &RunConfig, requests: &[Request]) -> Result<Vec<Completion>, 
 /// When the last request completes.
 pub fn makespan(config: &RunConfig, requests: &[Request]) -> Ns {
     run(config, requests).unwrap().iter().map(|completion| completion.completed).max().unwrap()
+}
+
+/// What an observer saw of a whole run.
+pub fn watch<O: Observer>(config: &RunConfig, requests: &[Request], observer: O) -> O {
+    let mut simulator = Simulator::new(config, observer).unwrap();
+    for request in requests {
+        while simulator.next_event() < request.arrival || !simulator.has_room(request) {
+            let next = simulator.next_event();
+            simulator.advance(next).unwrap();
+        }
+        simulator.submit(request).unwrap();
+    }
+    simulator.drain().unwrap();
+    simulator.into_observer()
+}
+
+/// What a replay measures, with invariants checked.
+pub fn measure(config: &RunConfig, requests: &[Request]) -> RunResult {
+    measure_until(config, requests, None).unwrap()
+}
+
+/// The same up to a power cut, which leaves requests that never complete.
+pub fn measure_until(
+    config: &RunConfig,
+    requests: &[Request],
+    power_cut: Option<PowerCut>,
+) -> Result<RunResult, SimError> {
+    let stop = AtomicBool::new(false);
+    let mut options =
+        ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut };
+    let (result, invariants) =
+        replay(config, &mut requests.iter().copied(), Invariants::new(), &mut options)?;
+    if power_cut.is_none() {
+        invariants.report().unwrap_or_else(|violations| panic!("{violations}"));
+    }
+    Ok(result)
 }
 
 /// Keeps every completion.
