@@ -37,16 +37,18 @@ impl Device {
         Ok(())
     }
 
-    /// Pages of a plane were used up: it may want to be collected.
+    /// Pages of a plane were used up: it may want to be collected. It is until a collection of it begins, even if its executor collects
+    /// another plane first.
     pub(super) fn note_space_used(&mut self, executor: u32, plane: u32) {
         if self.collector.should_start(self.plane_state(plane)) {
             self.executors[executor as usize].wants_collection = true;
+            self.fell_below[plane as usize] = true;
         } else if self.collects_ahead {
             self.note_may_collect_ahead(executor);
         }
     }
 
-    /// Starts a collection on the plane of the executor with the fewest free pages, of those that the scheme wants collected and that have
+    /// Starts a collection on the plane of the executor with the fewest free pages, of those that fell below the threshold and have
     /// a victim; whether one is under way now.
     pub(super) fn begin_wanted_collection<O: Observer>(
         &mut self,
@@ -54,12 +56,13 @@ impl Device {
         executor: u32,
     ) -> Result<bool, SimError> {
         self.executors[executor as usize].wants_collection = false;
-        let mut last = None;
-        while let Some((free, plane)) = self.neediest_plane(executor, last) {
-            last = Some((free, plane));
+        while let Some(plane) = self.neediest_plane(executor) {
+            self.fell_below[plane as usize] = false;
             if let Some(victim) = self.planes.pick_victim(plane) {
                 self.begin_collection(context, executor, plane, victim, Cause::Space)?;
-                return Ok(self.collector.takes_time());
+                if self.collector.takes_time() {
+                    return Ok(true);
+                }
             }
         }
         let Some(plane) = self.executors[executor as usize].cold_plane.take() else { return Ok(false) };
@@ -82,15 +85,14 @@ impl Device {
         PlaneState { progress, ..state }
     }
 
-    /// The plane of an executor with the fewest free pages that the scheme wants collected, as `(free pages, plane)`: of those behind `last`,
-    /// which had no victim.
-    fn neediest_plane(&self, executor: u32, last: Option<(u32, u32)>) -> Option<(u32, u32)> {
+    /// The plane of an executor with the fewest free pages, of those that fell below the threshold and have not been collected since. One that
+    /// has risen above it meanwhile, by a collection that a write without a page forced, does not count.
+    fn neediest_plane(&self, executor: u32) -> Option<u32> {
         self.load
             .planes_of(executor)
+            .filter(|&plane| self.fell_below[plane as usize])
             .filter(|&plane| self.collector.should_start(self.plane_state(plane)))
-            .map(|plane| (self.planes.free_pages(plane), plane))
-            .filter(|&key| last.is_none_or(|last| key > last))
-            .min()
+            .min_by_key(|&plane| self.planes.free_pages(plane))
     }
 
     /// Starts the collection of a block on an idle executor, or carries it out at once where collections take no time.
@@ -120,6 +122,7 @@ impl Device {
             gave_up: false,
         };
         self.executors[executor as usize].collection = Some(collection);
+        self.fell_below[plane as usize] = false;
         let first = self.planes.first_page(plane, victim).0;
         self.drop_replicas_in(context, first);
         if !self.collector.takes_time() {
@@ -322,12 +325,15 @@ impl Device {
         self.executors[executor as usize].collection = None;
     }
 
-    /// What a collection leaves to do on its plane: cold data to move for wear levelling, more to collect ahead.
+    /// What a collection leaves to do: other planes of the executor that fell below the threshold, cold data to move for wear levelling, more
+    /// to collect ahead.
     fn after_collection(&mut self, executor: u32, done: &Collection) {
         if done.cause != Cause::Wear && self.planes.pick_cold_block(done.plane).is_some() {
-            let state = &mut self.executors[executor as usize];
-            (state.cold_plane, state.wants_collection) = (Some(done.plane), true);
+            self.executors[executor as usize].cold_plane = Some(done.plane);
         }
+        let is_left =
+            self.executors[executor as usize].cold_plane.is_some() || self.neediest_plane(executor).is_some();
+        self.executors[executor as usize].wants_collection |= is_left;
         if self.collects_ahead {
             self.note_may_collect_ahead(executor);
         }
@@ -379,7 +385,7 @@ mod tests {
                     }
                 }
             }
-            device.executors[0].wants_collection = true;
+            (0..4).for_each(|plane| device.note_space_used(0, plane));
             let (mut events, mut observer) = (EventQueue::with_capacity(16), ());
             let mut context = Context { now: Ns::ZERO, events: &mut events, observer: &mut observer };
             device.begin_wanted_collection(&mut context, 0).unwrap();

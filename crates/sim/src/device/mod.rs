@@ -130,6 +130,8 @@ pub(crate) struct Device {
     ahead: std::collections::VecDeque<u32>,
     may_collect_ahead: Vec<bool>,
     collecting_ahead: u32,
+    /// By plane: it fell below the threshold and has not been collected since.
+    fell_below: Vec<bool>,
     /// Executors that waiting requests need: flags, and those set. Known only while a scheme asks.
     wanted: Vec<bool>,
     wanted_list: Vec<u32>,
@@ -237,6 +239,7 @@ impl Device {
             ahead: std::collections::VecDeque::new(),
             may_collect_ahead: vec![false; if collector.collects_ahead() { executors as usize } else { 0 }],
             collecting_ahead: 0,
+            fell_below: vec![false; geometry.planes() as usize],
             wanted: vec![false; executors as usize],
             wanted_list: Vec::new(),
             needed: Vec::new(),
