@@ -121,6 +121,24 @@ fn idle_chip_with_a_buffer_of_no_pages_is_traditional_event_for_event() {
 }
 
 #[test]
+fn parallel_collection_without_multi_plane_commands_or_planes_is_traditional_event_for_event() {
+    for (multi_plane, planes) in [(false, 2), (true, 1)] {
+        for die_interleave in [true, false] {
+            let mut config = aged("traditional");
+            config.profile.geometry.planes_per_die = planes;
+            config.profile.advanced_commands.multi_plane = multi_plane;
+            config.profile.advanced_commands.die_interleave = die_interleave;
+            let requests = bursts(&config, 3_000, 0.4, 150);
+            let traditional = events(&config, &requests);
+            config.profile.collection.scheme = "parallel".into();
+            let found = events(&config, &requests);
+            assert!(traditional.iter().filter(|event| event.starts_with("(\"collected\"")).count() > 100);
+            assert!(traditional == found, "multi-plane {multi_plane}, {planes} planes");
+        }
+    }
+}
+
+#[test]
 fn with_a_buffer_that_never_fills_no_page_moves_the_traditional_way() {
     for allocation in ["dynamic", "cwdp"] {
         let mut config = aged("idle_chip");

@@ -145,6 +145,9 @@ impl Device {
         if self.keeps_replicas {
             self.redirect_waiting_reads(executor);
         }
+        if !self.side_by_side.is_empty() {
+            self.let_planes_join(context, executor);
+        }
         Ok(())
     }
 
@@ -175,8 +178,13 @@ impl Device {
     /// The next valid page of the victim.
     fn next_valid_page(&self, executor: u32) -> Option<(Ppn, u32)> {
         let collection = self.collection(executor);
-        let first = self.planes.first_page(collection.plane, collection.victim);
-        (collection.cursor..self.geometry.pages_per_block)
+        self.valid_page_from(collection.plane, collection.victim, collection.cursor)
+    }
+
+    /// The first valid page of a block from one of its pages on, with its place in the block.
+    pub(super) fn valid_page_from(&self, plane: u32, block: u32, page: u32) -> Option<(Ppn, u32)> {
+        let first = self.planes.first_page(plane, block);
+        (page..self.geometry.pages_per_block)
             .map(|page| (Ppn(first.0 + page), page))
             .find(|&(ppn, _)| self.mapping.valid_owner(ppn).is_some())
     }
@@ -187,6 +195,9 @@ impl Device {
         context: &mut Context<'_, O>,
         executor: u32,
     ) -> Result<(), SimError> {
+        if self.collects_several(executor) {
+            return self.step_side_by_side(context, executor);
+        }
         let command = Ns(self.timing.command_ns);
         while let Some(lpn) = self.collection_mut(executor).replicate.pop() {
             let ppn = Ppn(self.mapping.physical(lpn));
@@ -240,7 +251,7 @@ impl Device {
     }
 
     /// Whether the plane's next page can take a page without its leaving the plane.
-    fn copyback_fits(&mut self, plane: u32, page: u32) -> bool {
+    pub(super) fn copyback_fits(&mut self, plane: u32, page: u32) -> bool {
         let target = self.planes.write_pointer(plane, Stream::Collection);
         self.advanced.copyback
             && (!self.advanced.copyback_same_parity || target.is_some_and(|(_, to)| to % 2 == page % 2))
@@ -249,6 +260,19 @@ impl Device {
     /// Gives the page being moved its new place; returns the time to program it there.
     fn remap<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<Ns, SimError> {
         let Collection { plane, source, .. } = self.collection(executor);
+        let (target, program) = self.move_page(context, plane, source)?;
+        let collection = self.collection_mut(executor);
+        (collection.target, collection.moved) = (target, collection.moved + 1);
+        Ok(program)
+    }
+
+    /// Gives a page under collection its new place in its plane; returns that, and the time to program it there.
+    pub(super) fn move_page<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        plane: u32,
+        source: Ppn,
+    ) -> Result<(Ppn, Ns), SimError> {
         let lpn = self.mapping.valid_owner(source).expect("checked by the caller");
         let Some(ppn) = self.planes.program(plane, Stream::Collection) else {
             return Err(self.space_exhausted(context.now, plane));
@@ -258,10 +282,8 @@ impl Device {
         if self.keeps_replicas {
             self.original_moved(source, ppn);
         }
-        let collection = self.collection_mut(executor);
-        (collection.target, collection.moved) = (ppn, collection.moved + 1);
         context.observer.page_program(context.now, Origin::Collection { from: source }, lpn, ppn);
-        Ok(self.timing.program_ns.of_page(self.planes.offset_of(ppn).1))
+        Ok((ppn, self.timing.program_ns.of_page(self.planes.offset_of(ppn).1)))
     }
 
     /// A phase of a step ended.
@@ -272,6 +294,11 @@ impl Device {
     ) -> Result<(), SimError> {
         let collection = self.collection(executor);
         match self.executors[executor as usize].phase {
+            Phase::MoveRead | Phase::MoveOut if self.collects_several(executor) => {
+                if !self.next_lane_out(context, executor) {
+                    self.end_operation(context, executor);
+                }
+            }
             Phase::MoveRead => {
                 let transfer = self.page_transfer;
                 self.ask_channel(context, executor, Phase::MoveOut, transfer, Ns::ZERO);
@@ -302,6 +329,7 @@ impl Device {
                 None => self.end_operation(context, executor),
             },
             Phase::Erase => {
+                self.reclaim_joined(context, executor);
                 let done = self.collection(executor);
                 self.reclaim_victim(context, executor);
                 self.collecting -= 1;
@@ -328,14 +356,21 @@ impl Device {
     /// What a collection leaves to do: other planes of the executor that fell below the threshold, cold data to move for wear levelling, more
     /// to collect ahead.
     fn after_collection(&mut self, executor: u32, done: &Collection) {
-        if done.cause != Cause::Wear && self.planes.pick_cold_block(done.plane).is_some() {
-            self.executors[executor as usize].cold_plane = Some(done.plane);
+        if done.cause != Cause::Wear {
+            self.note_cold_block(executor, done.plane);
         }
         let is_left =
             self.executors[executor as usize].cold_plane.is_some() || self.neediest_plane(executor).is_some();
         self.executors[executor as usize].wants_collection |= is_left;
         if self.collects_ahead {
             self.note_may_collect_ahead(executor);
+        }
+    }
+
+    /// Notes whether a plane that was collected has cold data to move.
+    pub(super) fn note_cold_block(&mut self, executor: u32, plane: u32) {
+        if self.planes.pick_cold_block(plane).is_some() {
+            self.executors[executor as usize].cold_plane = Some(plane);
         }
     }
 

@@ -18,6 +18,7 @@
 //! | `read_ahead.rs` | pages on their way to the read buffer, and reads served from there |
 //! | `write_back.rs` | host writes on their way into the write buffer, and its pages on their way to flash |
 //! | `load.rs` | how much each unit has to do |
+//! | `side_by_side.rs` | planes of a die that are collected at the same time |
 //! | `transaction.rs` | storage of transactions |
 //! | `unbound.rs` | writes that wait for a plane |
 //! | `variation.rs` | how long an array operation takes |
@@ -33,6 +34,7 @@ mod meetings;
 mod persistence;
 mod power;
 mod read_ahead;
+mod side_by_side;
 mod transaction;
 mod unbound;
 mod variation;
@@ -60,6 +62,7 @@ use planewise_model::location::{Chunks, PageRange};
 use planewise_model::profile::{AdvancedCommands, Arbitration, Holds, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use read_ahead::ReadAhead;
+use side_by_side::SideBySide;
 use transaction::{Kind, List, Transaction, Transactions};
 use variation::Variation;
 
@@ -132,6 +135,8 @@ pub(crate) struct Device {
     collecting_ahead: u32,
     /// By plane: it fell below the threshold and has not been collected since.
     fell_below: Vec<bool>,
+    /// By executor: planes that are collected at the same time; none at all where the scheme or the flash does no such thing.
+    side_by_side: Vec<SideBySide>,
     /// Executors that waiting requests need: flags, and those set. Known only while a scheme asks.
     wanted: Vec<bool>,
     wanted_list: Vec<u32>,
@@ -203,6 +208,8 @@ impl Device {
         let buffer_pages = if collector.buffers() { profile.collection.buffer_pages } else { 0 };
         let replica_pages = if collector.keeps_replicas() { profile.collection.replica_pages } else { 0 };
         let first_write_slot = geometry.pages() + buffer_pages;
+        let several =
+            collector.collects_side_by_side() && advanced.multi_plane && geometry.planes_per_die > 1;
         let load = Load::new(&stripe, executors, advanced.multi_plane, !static_allocation);
         Ok(Device {
             geometry,
@@ -240,6 +247,7 @@ impl Device {
             may_collect_ahead: vec![false; if collector.collects_ahead() { executors as usize } else { 0 }],
             collecting_ahead: 0,
             fell_below: vec![false; geometry.planes() as usize],
+            side_by_side: (0..if several { executors } else { 0 }).map(|_| SideBySide::default()).collect(),
             wanted: vec![false; executors as usize],
             wanted_list: Vec::new(),
             needed: Vec::new(),

@@ -5,6 +5,7 @@
 //! | `traditional` | holds the chip until the victim is erased |
 //! | `preemptive` | lets the host in between two steps, down to a hard floor of free space (Lee et al. 2013) |
 //! | `paced` | lets the host in between two steps, and moves pages in proportion to what it writes |
+//! | `parallel` | traditional, but planes of a die that need it are collected at the same time (Shahidi et al. 2016) |
 //! | `dpr` | traditional, but pages likely to be read have a replica on another chip (He et al. 2015) |
 //! | `idle_chip` | valid pages leave to a buffer and return to idle chips (the GC paper) |
 //! | `yielding` | collects ahead in idle time, through the buffer, and suspends for reads: goes past the paper |
@@ -18,6 +19,7 @@ mod dpr;
 mod gc_free;
 mod idle_chip;
 mod paced;
+mod parallel;
 mod preemptive;
 pub(crate) mod replicas;
 mod traditional;
@@ -124,6 +126,17 @@ pub trait Collector: Send {
         false
     }
 
+    /// Whether planes of a die may be collected at the same time, where multi-plane commands are in use.
+    fn collects_side_by_side(&self) -> bool {
+        false
+    }
+
+    /// Whether a plane's collection begins at the same time as one that begins on another plane of its die. `valid` are the valid pages of the
+    /// block that would be collected, `of_first` those of the block of the other plane.
+    fn joins(&self, _plane: PlaneState, _valid: u32, _of_first: u32) -> bool {
+        false
+    }
+
     /// Whether a program or an erase of a collection is suspended when a read of the host arrives for the die.
     fn suspends(&self) -> bool {
         false
@@ -146,6 +159,7 @@ pub static SCHEMES: &[Scheme] = &[
     traditional::SCHEME,
     preemptive::SCHEME,
     paced::SCHEME,
+    parallel::SCHEME,
     dpr::SCHEME,
     idle_chip::SCHEME,
     yielding::SCHEME,

@@ -72,7 +72,8 @@ pub struct Recovery {
     /// By executor: pages whose program has not ended; whether it is suspended; the block under erase.
     programming: Vec<Vec<Ppn>>,
     suspended: Vec<bool>,
-    erasing: Vec<Option<u32>>,
+    /// By executor: blocks under erase.
+    erasing: Vec<Vec<u32>>,
     /// By slot of the I/O queue: number of the write, its pages.
     writes: Vec<Option<(u32, u64, u32)>>,
     acknowledged: Vec<Ns>,
@@ -226,7 +227,7 @@ impl Observer for Recovery {
         self.flash = vec![Copy::default(); geometry.pages() as usize];
         self.programming = vec![Vec::new(); executors as usize];
         self.suspended = vec![false; executors as usize];
-        self.erasing = vec![None; executors as usize];
+        self.erasing = vec![Vec::new(); executors as usize];
     }
 
     fn wants_contents(&self) -> bool {
@@ -338,13 +339,13 @@ impl Observer for Recovery {
     fn erase_start(&mut self, _now: Ns, block: u32) {
         let geometry = self.geometry.expect("the run was started");
         let executor = self.executor_of(Ppn(block * geometry.pages_per_block));
-        self.erasing[executor] = Some(block);
+        self.erasing[executor].push(block);
     }
 
     fn block_erase(&mut self, _now: Ns, block: u32) {
         let pages = self.geometry.expect("the run was started").pages_per_block;
         let executor = self.executor_of(Ppn(block * pages));
-        self.erasing[executor] = None;
+        self.erasing[executor].retain(|&under_way| under_way != block);
         for ppn in block * pages..(block + 1) * pages {
             *self.copy(Ppn(ppn)) = Copy::default();
         }

@@ -80,7 +80,7 @@ impl Device {
 
     /// Channel time of a write's commands and transfers: the planes' registers are loaded back to back, as a controller does not let go of
     /// the channel in between.
-    pub(super) fn transfer_in(&self, (_, planes): (u32, u32)) -> Ns {
+    pub(in crate::device) fn transfer_in(&self, (_, planes): (u32, u32)) -> Ns {
         Ns((self.timing.command_ns + self.page_transfer.0) * u64::from(planes))
     }
 
