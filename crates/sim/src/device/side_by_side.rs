@@ -40,6 +40,25 @@ pub(super) struct SideBySide {
     out: usize,
 }
 
+/// The block and page, of those that planes program next, that is furthest behind: the one from which it is farthest back to the next, going
+/// round the pages of a block. The first of several.
+fn furthest_behind(targets: impl Iterator<Item = (u32, u32)> + Clone, pages: u32) -> Option<(u32, u32)> {
+    let back_from = |page: u32| {
+        let back = targets.clone().map(|(_, other)| (page + pages - other) % pages);
+        back.filter(|&gap| gap > 0).min().unwrap_or(pages)
+    };
+    targets
+        .clone()
+        .enumerate()
+        .max_by_key(|&(index, (_, page))| (back_from(page), std::cmp::Reverse(index)))
+        .map(|(_, target)| target)
+}
+
+/// Whether one operation may program both.
+fn are_level(one: (u32, u32), other: (u32, u32), same_block: bool) -> bool {
+    one.1 == other.1 && (one.0 == other.0 || !same_block)
+}
+
 impl Device {
     /// Whether planes joined the collection under way on an executor.
     #[inline]
@@ -58,6 +77,7 @@ impl Device {
             Lane { plane, victim, cursor: 0, read: None, moved: 0, began, cause }
         };
         let mut lanes = vec![lane(first.plane, first.victim, first.cause)];
+        let mut takes = self.time_together(&lanes);
         let planes = self.geometry.planes_per_die;
         let die = first.plane / planes;
         for plane in (die * planes..(die + 1) * planes).filter(|&plane| plane != first.plane) {
@@ -65,15 +85,51 @@ impl Device {
             let cause = if self.collector.should_start(state) { Cause::Space } else { Cause::Ahead };
             let Some(victim) = self.planes.pick_victim(plane) else { continue };
             let fits = victim == first.victim || !self.advanced.multi_plane_same_block;
-            if fits && self.collector.joins(state, self.planes.valid_in(plane, victim), first.valid) {
-                lanes.push(lane(plane, victim, cause));
+            if !fits {
+                continue;
+            }
+            let joining = lane(plane, victim, cause);
+            let alone = self.time_together(std::slice::from_ref(&joining));
+            lanes.push(joining);
+            let together = self.time_together(&lanes);
+            if self.collector.joins(state, [takes, alone], together) {
+                takes = together;
                 self.fell_below[plane as usize] = false;
                 context.observer.collection_start(context.now, executor, cause);
+            } else {
+                lanes.pop();
             }
         }
         if lanes.len() > 1 {
             self.side_by_side[executor as usize].lanes = lanes;
         }
+    }
+
+    /// How long collections side by side hold the die, if nobody waits for the channel and no two pages are read together.
+    fn time_together(&mut self, lanes: &[Lane]) -> Ns {
+        let pages = self.geometry.pages_per_block;
+        let mut open: Vec<(u32, (u32, u32))> = Vec::with_capacity(lanes.len());
+        for lane in lanes {
+            let target = self.planes.write_pointer(lane.plane, Stream::Collection).unwrap_or_default();
+            open.push((self.planes.valid_in(lane.plane, lane.victim), target));
+        }
+        let valid: u64 = open.iter().map(|&(valid, _)| u64::from(valid)).sum();
+        let mut programs = 0;
+        loop {
+            open.retain(|&(valid, _)| valid > 0);
+            let targets = open.iter().map(|&(_, target)| target);
+            let Some(next) = furthest_behind(targets, pages) else { break };
+            let same_block = self.advanced.multi_plane_same_block;
+            for (valid, target) in open.iter_mut().filter(|(_, target)| are_level(*target, next, same_block))
+            {
+                (*valid, target.1) = (*valid - 1, (target.1 + 1) % pages);
+            }
+            programs += 1;
+        }
+        let (timing, command) = (&self.timing, self.timing.command_ns);
+        let page = timing.read_ns.mean().0 + 2 * (command + self.page_transfer.0);
+        let erase = command * lanes.len() as u64 + timing.erase_ns;
+        Ns(programs * timing.program_ns.mean().0 + valid * page + erase)
     }
 
     /// Starts the next step of collections side by side.
@@ -146,19 +202,11 @@ impl Device {
                 targets.push((index, target.unwrap_or_default()));
             }
         }
-        let pages = self.geometry.pages_per_block;
-        // Furthest behind is who has the longest way to the next one behind it.
-        let gap_behind = |page: u32| {
-            let behind = targets.iter().map(|&(_, (_, other))| (page + pages - other) % pages);
-            behind.filter(|&gap| gap > 0).min().unwrap_or(pages)
-        };
-        let last =
-            targets.iter().max_by_key(|&&(index, (_, page))| (gap_behind(page), std::cmp::Reverse(index)));
-        let Some(&(_, (block, page))) = last else { return Vec::new() };
-        let level = |&&(_, target): &&(usize, (u32, u32))| {
-            target.1 == page && (target.0 == block || !self.advanced.multi_plane_same_block)
-        };
-        targets.iter().filter(level).map(|&(index, _)| index).collect()
+        let open = targets.iter().map(|&(_, target)| target);
+        let Some(next) = furthest_behind(open, self.geometry.pages_per_block) else { return Vec::new() };
+        let same_block = self.advanced.multi_plane_same_block;
+        targets.retain(|&(_, target)| are_level(target, next, same_block));
+        targets.into_iter().map(|(index, _)| index).collect()
     }
 
     /// Pages that the lanes of a group have to read before they program, as many as one operation takes: those level with the first.
@@ -255,5 +303,21 @@ impl Device {
             context.observer.collection_end(context.now, executor, &collected);
             self.note_cold_block(executor, plane);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_furthest_behind_has_nobody_behind_it_for_longest() {
+        let of =
+            |pages: &[u32]| furthest_behind(pages.iter().map(|&page| (7, page)), 16).map(|target| target.1);
+        assert_eq!(of(&[]), None);
+        assert_eq!([of(&[5]), of(&[5, 5]), of(&[3, 9]), of(&[9, 3])], [5, 5, 3, 3].map(Some));
+        assert_eq!(of(&[1, 14]), Some(14), "two pages on it is in a new block");
+        assert_eq!(of(&[5, 5, 3, 9]), Some(3));
+        assert_eq!(of(&[0, 8]), Some(0), "the first, if it is the same either way");
     }
 }

@@ -29,7 +29,7 @@ mod yielding;
 
 use crate::error::SimError;
 use planewise_model::profile::Collection;
-use planewise_model::{Direction, names};
+use planewise_model::{Direction, Ns, names};
 
 /// What a scheme may look at when it decides about a plane.
 #[derive(Clone, Copy, Debug)]
@@ -131,9 +131,9 @@ pub trait Collector: Send {
         false
     }
 
-    /// Whether a plane's collection begins at the same time as one that begins on another plane of its die. `valid` are the valid pages of the
-    /// block that would be collected, `of_first` those of the block of the other plane.
-    fn joins(&self, _plane: PlaneState, _valid: u32, _of_first: u32) -> bool {
+    /// Whether a plane's collection begins at the same time as one that begins on another plane of its die. `apart` is how long that other one,
+    /// with those that joined it already, and the plane's own would hold the die, `together` how long both do.
+    fn joins(&self, _plane: PlaneState, _apart: [Ns; 2], _together: Ns) -> bool {
         false
     }
 

@@ -4,13 +4,14 @@
 //! erased.
 //!
 //! What is decided here is who joins. A plane that is below the threshold does: its turn would come next anyway, and the die would be held for
-//! longer. One that is below `ahead` does if its victim has no more valid pages than that of the plane whose collection it is: then
-//! nearly all that it adds are transfers, as its reads and programs run with those of the first (`device/side_by_side.rs`). Fuller victims are left
-//! alone: they would be cheaper later, and hold the die for longer now.
+//! longer. One that is below `ahead` will need a collection soon; it joins if the host waits less that way. Who comes at any time waits for the rest of
+//! a collection under way, so that the sum of waits goes with the sum of the squares of the times for which the die is held: one long collection must take
+//! less, squared, than both apart. Planes whose open blocks are level, or whose victims hold little, are collected together, others alone.
 //!
 //! Without multi-plane commands nobody joins, and where these need the same block offset, only planes whose victims are at that of the first do.
 
 use super::{Collector, PlaneState, Scheme};
+use planewise_model::Ns;
 use planewise_model::profile::Collection;
 
 pub(super) const SCHEME: Scheme = Scheme {
@@ -40,8 +41,10 @@ impl Collector for Parallel {
         true
     }
 
-    fn joins(&self, plane: PlaneState, valid: u32, of_first: u32) -> bool {
-        plane.is_below(self.threshold) || plane.is_below(self.ahead) && valid <= of_first
+    fn joins(&self, plane: PlaneState, apart: [Ns; 2], together: Ns) -> bool {
+        let square = |time: Ns| u128::from(time.0) * u128::from(time.0);
+        plane.is_below(self.threshold)
+            || plane.is_below(self.ahead) && square(together) <= square(apart[0]) + square(apart[1])
     }
 }
 
@@ -51,14 +54,15 @@ mod tests {
     use crate::gc::Progress;
 
     #[test]
-    fn a_plane_joins_that_needs_it_or_will_soon_and_adds_little() {
+    fn a_plane_joins_that_needs_it_or_will_soon_if_the_host_waits_less() {
         let scheme = Parallel { threshold: 0.05, ahead: 0.06 };
-        let joins = |free_pages, valid| {
-            scheme.joins(PlaneState { free_pages, pages: 1000, progress: Progress::default() }, valid, 20)
+        let joins = |free_pages, together| {
+            let plane = PlaneState { free_pages, pages: 1000, progress: Progress::default() };
+            scheme.joins(plane, [Ns(4_000), Ns(3_000)], Ns(together))
         };
-        assert!(joins(49, 63), "below the threshold, whatever it takes");
-        assert!(joins(50, 20) && joins(59, 0));
-        assert!(!joins(50, 21), "its collection would hold the die for longer");
+        assert!(joins(49, 6_900), "below the threshold, whatever it takes");
+        assert!(joins(50, 5_000) && joins(59, 4_000));
+        assert!(!joins(50, 5_001), "one of 5 us for one of 4 and one of 3");
         assert!(!joins(60, 0), "it has room for long enough");
     }
 }
