@@ -171,6 +171,13 @@ impl Device {
         }
     }
 
+    /// The host has read a page: where all of it is in the controller now, it may get a replica.
+    pub(super) fn note_in_controller(&mut self, read: &super::transaction::Transaction) {
+        if read.kind == super::transaction::Kind::Read && read.sectors == self.sectors_per_page {
+            self.replicas.want_if_frequent(read.lpn);
+        }
+    }
+
     /// The pages on an executor that are likely to be read while it collects, by what was read since a time, and have no
     /// replica yet.
     pub(super) fn likely_reads_on(&self, executor: u32, since: Ns) -> LikelyReads {

@@ -424,7 +424,12 @@ impl Device {
             self.release_replaced(context, &transaction);
         }
         match transaction.kind {
-            Kind::Read | Kind::Write => self.close_transaction(index),
+            Kind::Read | Kind::Write => {
+                if self.keeps_replicas {
+                    self.note_in_controller(&transaction);
+                }
+                self.close_transaction(index);
+            }
             Kind::ReadForWrite | Kind::ReadForWriteBack => self.go_on_as_write(context, index),
             Kind::ReadAhead => self.read_ahead_ended(context, index),
             Kind::WriteBack => self.write_back_ended(context, index),

@@ -21,6 +21,7 @@ mod idle_chip;
 mod paced;
 mod parallel;
 mod preemptive;
+mod read_counts;
 pub(crate) mod replicas;
 mod traditional;
 pub mod victims;

@@ -1,8 +1,10 @@
 //! Replicas for dynamic page replication (`dpr.rs`): which pages are likely to be read next, and where their copies are.
 //!
-//! The table is set-associative: a page has eight places, and of those the one used longest ago goes for it. That bounds memory and forgets what
-//! nobody came for.
+//! The table is set-associative: a page has eight places. Of those the page goes that was read least often lately, or of several the one whose replica
+//! was used longest ago: what nobody comes for is forgotten. A page whose data are in the controller because the host has just read it gets a replica if
+//! it was read often enough, and more often than the one that would have to go.
 
+use super::read_counts::ReadCounts;
 use planewise_model::location::PageRange;
 use planewise_model::{Lpn, Ns, Ppn};
 use std::collections::VecDeque;
@@ -13,6 +15,13 @@ const STREAMS: usize = 16;
 const AHEAD: u32 = 16;
 /// Pages that may wait for an idle chip to take their replica: the controller holds their data meanwhile.
 const WAITING_MAX: usize = 64;
+
+/// Reads, decayed, from which on a page is worth a replica: it costs a program, and another whenever its block is collected. Four make five
+/// times as many replicas on the look-alike volumes for a few more reads that find one; sixteen half as many for fewer.
+const FREQUENT: f64 = 10.0;
+/// Pages whose reads are counted, and pages read that halve the counts, for each place of the table.
+const COUNTED: usize = 8;
+const HALF_LIFE: u64 = 12;
 
 /// Places of the table that a page may have.
 const WAYS: usize = 8;
@@ -28,6 +37,7 @@ struct Entry {
 
 pub(crate) struct Replicas {
     table: Vec<Option<Entry>>,
+    counts: ReadCounts,
     uses: u64,
     /// The page behind the last read of each stream and when that was, the one read longest ago first.
     streams: VecDeque<(u32, Ns)>,
@@ -39,6 +49,7 @@ impl Replicas {
     pub(crate) fn new(pages: u32) -> Replicas {
         Replicas {
             table: vec![None; pages as usize],
+            counts: ReadCounts::new(pages as usize * COUNTED, u64::from(pages) * HALF_LIFE),
             uses: 0,
             streams: VecDeque::with_capacity(STREAMS),
             waiting: VecDeque::with_capacity(WAITING_MAX),
@@ -63,6 +74,8 @@ impl Replicas {
 
     /// Notes that the host reads pages: they go on a stream that ends before them, or begin one in place of the stalest.
     pub(crate) fn note_read(&mut self, now: Ns, pages: PageRange) {
+        (pages.first..pages.first + u64::from(pages.count))
+            .for_each(|page| self.counts.note_read(Lpn(page as u32)));
         let first = pages.first as u32;
         // A read of part of a page leaves the rest of it to the next.
         let continued = self.streams.iter().position(|&(end, _)| end == first || end == first + 1);
@@ -78,6 +91,25 @@ impl Replicas {
     pub(crate) fn likely(&self, since: Ns) -> impl Iterator<Item = Lpn> {
         let recent = self.streams.iter().rev().take_while(move |&&(_, at)| at >= since);
         recent.flat_map(|&(end, _)| (end..end.saturating_add(AHEAD)).map(Lpn))
+    }
+
+    /// Puts a page that the host has read in line for a replica, if it is read often enough and more often than one that would have to go.
+    pub(crate) fn want_if_frequent(&mut self, lpn: Lpn) {
+        let count = self.counts.of(lpn);
+        if count >= FREQUENT && self.place_for(lpn).is_some_and(|place| count > self.count_at(place)) {
+            self.want(lpn);
+        }
+    }
+
+    /// How often the page of a place was read lately; less than nothing where there is none.
+    fn count_at(&self, place: usize) -> f64 {
+        self.table[place].map_or(-1.0, |entry| self.counts.of(entry.lpn))
+    }
+
+    /// The place that a page without a replica would take.
+    fn place_for(&self, lpn: Lpn) -> Option<usize> {
+        let key = |place: usize| (self.count_at(place), self.table[place].map_or(0, |entry| entry.used));
+        self.places(lpn).min_by(|&one, &other| key(one).partial_cmp(&key(other)).expect("counts are numbers"))
     }
 
     /// Puts a page whose data are in the controller in line for a replica, unless it has one or waits already; what finds
@@ -105,8 +137,9 @@ impl Replicas {
         self.waiting.pop_front();
     }
 
-    /// A page in line was overwritten: the data that wait are stale.
+    /// A page was overwritten: the data that wait in line are stale, and it has to be read anew to be worth a replica.
     pub(crate) fn no_longer_wanted(&mut self, lpn: Lpn) {
+        self.counts.forget(lpn);
         self.waiting.retain(|&waiting| waiting != lpn);
     }
 
@@ -133,11 +166,7 @@ impl Replicas {
     /// When there is no room for any.
     pub(crate) fn insert(&mut self, lpn: Lpn, ppn: Ppn) -> Option<(Lpn, Ppn)> {
         self.uses += 1;
-        let oldest = || {
-            let used = |&place: &usize| self.table[place].map_or(0, |entry| entry.used);
-            self.places(lpn).min_by_key(used).expect("there is room for replicas")
-        };
-        let place = self.position(lpn).unwrap_or_else(oldest);
+        let place = self.position(lpn).or_else(|| self.place_for(lpn)).expect("there is room for replicas");
         let entry = Entry { lpn, at: ppn, used: self.uses };
         self.table[place].replace(entry).map(|gone| (gone.lpn, gone.at))
     }
@@ -197,6 +226,30 @@ mod tests {
         assert_eq!(replicas.remove(Lpn(21)), Some(Ppn(72)));
         assert_eq!(replicas.remove(Lpn(21)), None);
         assert_eq!(replicas.all().count(), 3);
+    }
+
+    #[test]
+    fn a_page_read_often_takes_the_place_of_one_read_less() {
+        let mut replicas = Replicas::new(2);
+        let mut read = |lpn: u64, times: u32| {
+            (0..times).for_each(|_| replicas.note_read(Ns(0), PageRange { first: lpn, count: 1 }));
+            replicas.want_if_frequent(Lpn(lpn as u32));
+            let wanted = replicas.next_wanted() == Some(Lpn(lpn as u32));
+            if wanted {
+                replicas.take_wanted();
+                replicas.insert(Lpn(lpn as u32), Ppn(lpn as u32));
+            }
+            wanted
+        };
+        assert!(!read(1, 9), "not often enough");
+        assert!(read(1, 1) && read(2, 11));
+        assert!(!read(3, 10), "both are read as often or more");
+        assert!(read(3, 1), "more often than the first");
+        assert_eq!((replicas.find(Lpn(1)), replicas.find(Lpn(2))), (None, Some(Ppn(2))));
+        replicas.no_longer_wanted(Lpn(3));
+        replicas.remove(Lpn(3));
+        replicas.want_if_frequent(Lpn(3));
+        assert_eq!(replicas.next_wanted(), None, "it was written since");
     }
 
     #[test]
