@@ -203,7 +203,7 @@ fn is_one_page(pages: &u32) -> bool {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Collection {
-    /// Scheme: `traditional`, `preemptive`, `paced`, `dpr`, `idle_chip`, `yielding`, or the bound `gc_free`.
+    /// Scheme: `traditional`, `preemptive`, `paced`, `parallel`, `dpr`, `idle_chip`, `yielding`, or the bound `gc_free`.
     pub scheme: String,
     /// Victim selection: `greedy`, `cost-benefit`, `d-choices:D` or `fifo`.
     pub victims: String,
@@ -213,7 +213,8 @@ pub struct Collection {
     /// Share of free pages below which no scheme lets the host in between two steps of a collection, 0 to the threshold.
     #[schemars(range(min = 0.0, max = 0.5))]
     pub floor: f64,
-    /// Share of free pages up to which `yielding` collects ahead, in idle time; from the threshold to 0.5.
+    /// Share of free pages up to which `yielding` collects ahead, in idle time, and `parallel` planes beside others of their die; from the
+    /// threshold to 0.5.
     #[schemars(range(min = 0.0, max = 0.5))]
     pub ahead: f64,
     /// Host and collection write to blocks of their own instead of sharing a plane's active block.

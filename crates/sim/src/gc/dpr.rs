@@ -3,13 +3,16 @@
 //! another chip beforehand, and reads go there. The collection itself is the traditional one, so that writes gain nothing
 //! (as the GC paper finds in section 5.2.1).
 //!
-//! What the sources leave open is decided so. Likely to be read during the next milliseconds are the pages behind the
-//! latest reads, if they are no older than the collection will take: the host reads in runs. (Pages that were read often before were tried first: on the look-alike volumes
-//! 1 % of their replicas were ever used, and writing them made everything slower.) When a collection begins, up to eight such
-//! pages of its chip are read to the controller first; idle chips take their replicas while no host request waits, an eighth of
-//! the chips at a time. Reads that find the chip collecting go to a replica. It takes a page of flash and counts as valid
-//! until the host writes its page, its block is collected (nobody moves a replica), or another page takes its place among
-//! the `replica_pages` there are.
+//! The GC paper says that DPR moves the frequently accessed data (section 5.2.1); how it knows them, and when, neither source says. Two kinds of
+//! pages have replicas here:
+//! * pages **read often** since they were written last, by counts that decay (`read_counts.rs`). Their data come to the controller with a read of the
+//!   host, whether or not a collection is near, and idle chips take them when no request waits;
+//! * pages **likely to be read next**: those behind the latest reads, if they are no older than the collection will take, since the host reads in runs. Up to eight
+//!   of its chip are read to the controller when a collection begins, before its first step.
+//!
+//! An eighth of the chips take replicas at a time. Reads that find the chip collecting go to a replica, or to the controller while it waits there. A replica takes a
+//! page of flash and counts as valid until the host writes its page, its block is collected (nobody moves a replica), or another page takes its place among
+//! the `replica_pages` there are. What it gains, and what it could at best, is in docs/claims-gc.md.
 
 use super::{Collector, PlaneState, Scheme};
 
