@@ -69,7 +69,7 @@ impl Device {
     /// Lets planes of the die join the collection that begins.
     pub(super) fn let_planes_join<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
         let first = self.collection(executor);
-        if first.cause == Cause::Wear {
+        if matches!(first.cause, Cause::Wear | Cause::Fold) {
             return;
         }
         let lane = |plane, victim, cause| {
@@ -180,7 +180,7 @@ impl Device {
         self.begin_step(context, executor, planes);
         let program = self.program_lanes(context, executor, &mut all.lanes, &group)?;
         let program = self.variation.of(program);
-        let hold = self.transfer_in((0, planes));
+        let hold = Ns((self.timing.command_ns + self.page_transfer.0) * u64::from(planes));
         self.ask_channel(context, executor, Phase::MoveProgram, hold, program);
         Ok(())
     }
@@ -248,8 +248,9 @@ impl Device {
         for &index in group {
             let lane = &mut lanes[index];
             let source = lane.read.take().expect("a group programs what it has read");
-            let (_, takes) = self.move_page(context, lane.plane, source)?;
-            (lane.moved, program) = (lane.moved + 1, takes);
+            let ppn = self.move_within(context, lane.plane, source)?;
+            lane.moved += 1;
+            program = self.timing.program_ns.of_page(self.planes.offset_of(ppn).1);
             if index == 0 {
                 self.collection_mut(executor).moved += 1;
             }
