@@ -394,9 +394,10 @@ impl Arbitration {
 }
 
 impl Profile {
-    /// Pages of the flash that the host can address: the raw pages less the spare share, rounded down to whole stripes of one chunk on each plane.
+    /// Pages of the flash that the host can address: the raw pages less the spare share, rounded down to whole stripes of one chunk, or
+    /// one program, on each plane.
     pub fn user_pages(&self) -> u32 {
-        let stripe = u64::from(self.geometry.planes()) * u64::from(self.translation.chunk_pages.max(1));
+        let stripe = u64::from(self.geometry.planes()) * u64::from(self.pages_in_turn());
         let raw = u64::from(self.geometry.pages());
         let user = (raw as f64 * (1.0 - self.translation.over_provisioning)).floor() as u64;
         (user / stripe * stripe) as u32
@@ -659,6 +660,7 @@ pub static EMBEDDED: &[(&str, &str)] = &[
     ("ssd-s", include_str!("../../../profiles/ssd-s.toml")),
     ("ssd-m", include_str!("../../../profiles/ssd-m.toml")),
     ("tlc-nvme-1t", include_str!("../../../profiles/tlc-nvme-1t.toml")),
+    ("qlc-nvme-2t", include_str!("../../../profiles/qlc-nvme-2t.toml")),
 ];
 
 #[cfg(test)]

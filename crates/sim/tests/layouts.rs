@@ -308,7 +308,7 @@ fn any_layout() -> impl Strategy<Value = RunConfig> {
         prop::sample::select(vec![1u32, 2, 3]),
         any::<bool>(),
         prop::sample::select(vec![0u32, 0, 2, 4]),
-        prop::sample::select(vec![1u32, 2]),
+        prop::sample::select(vec![0u32, 1, 2]),
     );
     let cache = prop::option::of((2u32..4, 0u32..3, 0u32..3, 0u64..3_000_000));
     let buffer = (1u32..30, 0.0f64..0.99, 1u32..20, 1u32..20, any::<bool>(), any::<bool>());
@@ -332,7 +332,8 @@ fn any_layout() -> impl Strategy<Value = RunConfig> {
             profile.translation.unit_bytes = Some(2048);
             profile.translation.superblocks = layout.2;
             profile.translation.parity_one_in = layout.3;
-            profile.translation.chunk_pages = layout.1 * layout.4;
+            profile.translation.chunk_pages = (layout.1 * layout.4).max(1);
+            let open = if layout.4 == 0 { profile.geometry.planes() } else { shape.3 };
             profile.translation.over_provisioning = if layout.3 == 2 { 0.78 } else { 0.6 };
             profile.translation.allocation = "write-order".into();
             profile.translation.wear_levelling = names.5.into();
@@ -347,11 +348,11 @@ fn any_layout() -> impl Strategy<Value = RunConfig> {
             (profile.advanced_commands.cache_read, profile.advanced_commands.cache_program) =
                 (switches.3, switches.4);
             profile.write_buffer = Some(WriteBuffer {
-                pages: buffer.0.max(layout.1 * shape.3),
+                pages: buffer.0.max(layout.1 * open),
                 watermark: buffer.1,
                 run_pages: buffer.2,
                 entry_order: buffer.4,
-                in_flight_pages: buffer.3.max(layout.1 * shape.3),
+                in_flight_pages: buffer.3.max(layout.1 * open),
                 power_loss_protection: buffer.5,
             });
             profile.slc_cache = cache.map(|(bits, always, more, idle)| SlcCache {

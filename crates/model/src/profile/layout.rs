@@ -182,6 +182,12 @@ impl Profile {
         Mapped { user_pages: self.user_pages() * units_per_page, profile, layout }
     }
 
+    /// Pages of which every plane has a whole number of chunks and of programs.
+    pub(super) fn pages_in_turn(&self) -> u32 {
+        // One of them is a multiple of the other.
+        self.translation.chunk_pages.max(self.timing.program_pages).max(1)
+    }
+
     /// Units of a block that hold data.
     fn units_per_block(&self, layout: Layout) -> u64 {
         let programs = u64::from(self.geometry.pages_per_block / layout.program_pages.max(1));
@@ -231,12 +237,12 @@ impl Profile {
                 ),
             ));
         }
-        if !translation.chunk_pages.is_multiple_of(program_pages) {
+        let chunk = translation.chunk_pages;
+        if !chunk.is_multiple_of(program_pages) && !program_pages.is_multiple_of(chunk.max(1)) {
             return Err((
                 "chunk_pages",
                 format!(
-                    "found {}; allowed: multiples of {program_pages}, the pages that one program writes (program_pages)",
-                    translation.chunk_pages
+                    "found {chunk}; allowed: divisors and multiples of {program_pages}, the pages that one program writes (program_pages)"
                 ),
             ));
         }
@@ -296,12 +302,24 @@ impl Profile {
                 ),
             ));
         };
-        let least = layout.program_units().div_ceil(layout.units_per_page);
-        if buffer.pages < least {
-            return Err((
-                "write_buffer.pages",
-                format!("found {}; allowed: from {least}, the pages of one program", buffer.pages),
-            ));
+        // Planes that have their turn before a program of the first is full.
+        let open = match self.translation.chunk_pages >= layout.program_pages {
+            true => layout.planes,
+            false => self.geometry.planes(),
+        };
+        let least = open.saturating_mul(layout.program_pages);
+        for (key, pages) in
+            [("write_buffer.pages", buffer.pages), ("write_buffer.in_flight_pages", buffer.in_flight_pages)]
+        {
+            if pages < least {
+                return Err((
+                    key,
+                    format!(
+                        "found {pages}; allowed: from {least}, the pages of the programs that are gathered at a time (chunk_pages = {} of program_pages = {})",
+                        self.translation.chunk_pages, layout.program_pages
+                    ),
+                ));
+            }
         }
         if self.translation.allocation != "write-order" {
             return Err((

@@ -1,35 +1,44 @@
 //! Units of the write buffer on their way to flash, until there is a program's worth of them: what is written together shares a page.
 //!
-//! Units leave the buffer in runs; those of which only a part was written are read first, and come later. In the order in which they are whole, so
-//! many as a program of the next plane writes go there together. What is left over waits for the next run, unless somebody waits for it: a flush, or a
-//! write that finds no slot when nothing else will free one. Then the program's other units hold nothing.
+//! Units leave the buffer in runs; those of which only a part was written are read first, and come later. Each is dealt out to a plane as it is whole;
+//! a plane that has a program's worth gets it. What is left over waits for the next run, unless somebody waits for it: a flush, or a write that finds
+//! no slot when nothing else will free one. Then the program's other units hold nothing.
 
 use super::transaction::Kind;
 use super::{Context, Device};
 use crate::observers::Observer;
-use std::collections::VecDeque;
 
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
-    /// Transactions that are whole and have no plane yet.
-    ready: VecDeque<u32>,
-    /// Where the next go.
-    plane: Option<u32>,
+    /// By plane: transactions that wait for company.
+    open: Vec<Vec<u32>>,
+    held: u32,
     /// Units that were sent to flash, and are not there.
     in_flash: u32,
 }
 
 impl Assembly {
+    pub(super) fn new(planes: u32) -> Assembly {
+        Assembly { open: vec![Vec::new(); planes as usize], held: 0, in_flash: 0 }
+    }
+
     /// Units that wait for company.
     pub(super) fn held(&self) -> u32 {
-        self.ready.len() as u32
+        self.held
     }
 }
 
 impl Device {
-    /// A unit is whole: it waits for company.
-    pub(super) fn assemble(&mut self, index: u32) {
-        self.assembly.ready.push_back(index);
+    /// A unit is whole: it gets a plane, and waits there for company.
+    pub(super) fn assemble<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        debug_assert_eq!(self.transactions[index].kind, Kind::WriteBack);
+        let plane = self.allocate(self.transactions[index].lpn);
+        self.transactions[index].plane = plane;
+        self.assembly.open[plane as usize].push(index);
+        self.assembly.held += 1;
+        if self.assembly.open[plane as usize].len() as u32 >= self.planes.next_program_pages(plane) {
+            self.send_open(context, plane);
+        }
     }
 
     /// The rest of a unit that was written in part has been read, or needs no read.
@@ -37,54 +46,42 @@ impl Device {
         let write = &mut self.transactions[index];
         write.kind = write.kind.after_read();
         (write.queued, write.sectors) = (context.now, self.sectors_per_page);
-        self.assemble(index);
-        self.send_assembled(context);
+        self.assemble(context, index);
     }
 
-    /// Sends what makes whole programs.
-    pub(super) fn send_assembled<O: Observer>(&mut self, context: &mut Context<'_, O>) {
-        while let Some(&first) = self.assembly.ready.front() {
-            let plane = self.plane_of_next(first);
-            let units = self.planes.next_program_pages(plane);
-            if (self.assembly.held()) < units {
-                return;
-            }
-            self.send_next(context, units);
-        }
-    }
-
-    fn plane_of_next(&mut self, first: u32) -> u32 {
-        if let Some(plane) = self.assembly.plane
-            && self.has_room(plane)
-        {
-            return plane;
-        }
-        let plane = self.allocate(self.transactions[first].lpn);
-        self.assembly.plane = Some(plane);
-        plane
-    }
-
-    fn send_next<O: Observer>(&mut self, context: &mut Context<'_, O>, units: u32) {
-        let Some(plane) = self.assembly.plane.take() else { return };
-        for _ in 0..units {
-            let Some(index) = self.assembly.ready.pop_front() else { break };
-            debug_assert_eq!(self.transactions[index].kind, Kind::WriteBack);
-            self.transactions[index].plane = plane;
-            self.assembly.in_flash += 1;
+    fn send_open<O: Observer>(&mut self, context: &mut Context<'_, O>, plane: u32) {
+        let mut units = std::mem::take(&mut self.assembly.open[plane as usize]);
+        self.assembly.held -= units.len() as u32;
+        self.assembly.in_flash += units.len() as u32;
+        for index in units.drain(..) {
             self.send_to_flash(context, index);
         }
+        self.assembly.open[plane as usize] = units;
     }
 
-    /// Sends what is left over, if somebody waits for it and nothing more will come: asked when no run is due.
+    /// Sends what somebody waits for, if nothing more will come to fill its programs: asked when no run is due.
     pub(super) fn send_rest<O: Observer>(&mut self, context: &mut Context<'_, O>) {
-        let Some(&first) = self.assembly.ready.front() else { return };
-        let Some(buffer) = &self.write_buffer else { return };
-        let more_comes = buffer.leaving() > self.assembly.held() + self.assembly.in_flash;
-        let is_stuck = !self.waiting_writes.is_empty() && self.assembly.in_flash == 0;
-        if !more_comes && (buffer.is_awaited() || is_stuck) {
-            self.plane_of_next(first);
-            let rest = self.assembly.held();
-            self.send_next(context, rest);
+        let Some(buffer) = self.write_buffer.as_ref().filter(|_| self.assembly.held > 0) else { return };
+        if buffer.leaving() > self.assembly.held + self.assembly.in_flash {
+            return;
+        }
+        let holds_awaited =
+            |units: &Vec<u32>| units.iter().any(|&index| buffer.awaits(self.transactions[index].slot.0));
+        let mut planes: Vec<usize> = Vec::new();
+        if buffer.is_awaited() {
+            planes.extend(
+                (0..self.assembly.open.len()).filter(|&plane| holds_awaited(&self.assembly.open[plane])),
+            );
+        }
+        // What is held takes up what is awaited, or a write, would need on its way.
+        let is_stuck =
+            self.assembly.in_flash == 0 && (buffer.is_awaited() || !self.waiting_writes.is_empty());
+        if planes.is_empty() && is_stuck {
+            planes
+                .extend((0..self.assembly.open.len()).filter(|&plane| !self.assembly.open[plane].is_empty()));
+        }
+        for plane in planes {
+            self.send_open(context, plane as u32);
         }
     }
 

@@ -208,10 +208,8 @@ impl Device {
             (*user_pages, Operations { layout: *layout, cache: profile.slc_cache });
         let geometry = profile.geometry;
         let chunk_pages = profile.translation.chunk_pages;
-        // Where pages are gathered for a program, planes are chosen for programs.
-        let chunk_turns = chunk_pages / layout.program_units();
         let alloc::Built { allocation, stripe, gangs } =
-            alloc::build(&profile.translation.allocation, &geometry, user_pages, chunk_turns)?;
+            alloc::build(&profile.translation.allocation, &geometry, user_pages, chunk_pages)?;
         let collector = gc::find(&profile.collection.scheme)?.collector(&profile.collection);
         let wear = wear::find(&profile.translation.wear_levelling)?;
         let flash_scheduler = flash_sched::find(&profile.interface.flash_scheduler)?;
@@ -253,7 +251,7 @@ impl Device {
             reading: vec![Vec::new(); if gathers { executors as usize } else { 0 }],
             gathered: vec![Vec::new(); if gathers { executors as usize } else { 0 }],
             operations,
-            assembly: assembly::Assembly::default(),
+            assembly: assembly::Assembly::new(if gathers { geometry.planes() } else { 0 }),
             folding: fold::Folding::default(),
             variation: Variation::new(profile.timing.variation, seed),
             advanced,

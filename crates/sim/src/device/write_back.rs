@@ -123,14 +123,11 @@ impl Device {
             let transaction = self.write_transaction(context.now, Slot(slot), lpn, missing, kinds);
             let index = self.transactions.insert(transaction);
             if self.gathers && transaction.kind == Kind::WriteBack {
-                self.assemble(index);
+                self.assemble(context, index);
             } else {
                 self.send_to_flash(context, index);
             }
             slot = next;
-        }
-        if self.gathers {
-            self.send_assembled(context);
         }
     }
 
