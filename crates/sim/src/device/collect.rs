@@ -129,7 +129,7 @@ impl Device {
             return self.collect_at_once(context, executor);
         }
         let cost = self.traditional_cost(plane, victim);
-        if self.keeps_replicas {
+        if self.keeps_replicas && self.replicas.tries_likely() {
             // A stream of reads that has rested for longer than the collection takes is not likely to go on during it.
             let likely = self.likely_reads_on(executor, context.now.saturating_sub(cost));
             self.collection_mut(executor).replicate = likely;
@@ -305,7 +305,7 @@ impl Device {
             Phase::ReplicaOut => {
                 // Unless the host wrote it meanwhile, its data are in the controller now.
                 if let Some(lpn) = self.mapping.valid_owner(collection.source) {
-                    self.replicas.want(lpn);
+                    self.replicas.want_likely(lpn);
                 }
                 self.end_operation(context, executor);
             }

@@ -8,7 +8,7 @@
 //! * pages **read often** since they were written last, by counts that decay (`read_counts.rs`). Their data come to the controller with a read of the
 //!   host, whether or not a collection is near, and idle chips take them when no request waits;
 //! * pages **likely to be read next**: those behind the latest reads, if they are no older than the collection will take, since the host reads in runs. Up to eight
-//!   of its chip are read to the controller when a collection begins, before its first step.
+//!   of its chip are read to the controller when a collection begins, before its first step; few, once fewer than one in 32 of them was read.
 //!
 //! An eighth of the chips take replicas at a time. Reads that find the chip collecting go to a replica, or to the controller while it waits there. A replica takes a
 //! page of flash and counts as valid until the host writes its page, its block is collected (nobody moves a replica), or another page takes its place among

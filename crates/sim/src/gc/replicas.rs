@@ -23,6 +23,13 @@ const FREQUENT: f64 = 10.0;
 const COUNTED: usize = 8;
 const HALF_LIFE: u64 = 12;
 
+/// What may be spent on replicas of pages that are only likely to be read next: in use, one that is read pays for 32, about what it costs to
+/// program and to collect them; each collection adds a sixteenth, so that they are tried again.
+const ALLOWANCE_MAX: u32 = 512 * ALLOWANCE_REPLICA;
+const ALLOWANCE_REPLICA: u32 = 16;
+const ALLOWANCE_USE: u32 = 32 * ALLOWANCE_REPLICA;
+const ALLOWANCE_COLLECTION: u32 = 1;
+
 /// Places of the table that a page may have.
 const WAYS: usize = 8;
 
@@ -38,6 +45,7 @@ struct Entry {
 pub(crate) struct Replicas {
     table: Vec<Option<Entry>>,
     counts: ReadCounts,
+    allowance: u32,
     uses: u64,
     /// The page behind the last read of each stream and when that was, the one read longest ago first.
     streams: VecDeque<(u32, Ns)>,
@@ -50,6 +58,7 @@ impl Replicas {
         Replicas {
             table: vec![None; pages as usize],
             counts: ReadCounts::new(pages as usize * COUNTED, u64::from(pages) * HALF_LIFE),
+            allowance: ALLOWANCE_MAX,
             uses: 0,
             streams: VecDeque::with_capacity(STREAMS),
             waiting: VecDeque::with_capacity(WAITING_MAX),
@@ -87,6 +96,16 @@ impl Replicas {
         self.streams.push_back((first + pages.count, now));
     }
 
+    /// A collection begins: whether pages likely to be read during it should have replicas. Where hardly any of those made was read, few are.
+    pub(crate) fn tries_likely(&mut self) -> bool {
+        self.allow(ALLOWANCE_COLLECTION);
+        self.allowance >= ALLOWANCE_REPLICA
+    }
+
+    fn allow(&mut self, more: u32) {
+        self.allowance = (self.allowance + more).min(ALLOWANCE_MAX);
+    }
+
     /// Pages likely to be read soon, the most likely first: those behind streams read since a time.
     pub(crate) fn likely(&self, since: Ns) -> impl Iterator<Item = Lpn> {
         let recent = self.streams.iter().rev().take_while(move |&&(_, at)| at >= since);
@@ -110,6 +129,12 @@ impl Replicas {
     fn place_for(&self, lpn: Lpn) -> Option<usize> {
         let key = |place: usize| (self.count_at(place), self.table[place].map_or(0, |entry| entry.used));
         self.places(lpn).min_by(|&one, &other| key(one).partial_cmp(&key(other)).expect("counts are numbers"))
+    }
+
+    /// Puts a page that is likely to be read next in line for a replica: its data were read for that.
+    pub(crate) fn want_likely(&mut self, lpn: Lpn) {
+        self.allowance = self.allowance.saturating_sub(ALLOWANCE_REPLICA);
+        self.want(lpn);
     }
 
     /// Puts a page whose data are in the controller in line for a replica, unless it has one or waits already; what finds
@@ -152,6 +177,7 @@ impl Replicas {
     /// Notes that the replica of a page was read.
     pub(crate) fn note_use(&mut self, lpn: Lpn) {
         self.uses += 1;
+        self.allow(ALLOWANCE_USE);
         let uses = self.uses;
         if let Some(place) = self.position(lpn)
             && let Some(entry) = &mut self.table[place]
@@ -226,6 +252,27 @@ mod tests {
         assert_eq!(replicas.remove(Lpn(21)), Some(Ppn(72)));
         assert_eq!(replicas.remove(Lpn(21)), None);
         assert_eq!(replicas.all().count(), 3);
+    }
+
+    #[test]
+    fn pages_that_are_only_likely_have_replicas_while_one_in_32_is_read() {
+        let made = |used_every: u32| {
+            let (mut replicas, mut made) = (Replicas::new(64), 0);
+            for collection in 0..10_000 {
+                if replicas.tries_likely() {
+                    replicas.want_likely(Lpn(collection));
+                    replicas.take_wanted();
+                    made += 1;
+                    if made % used_every == 0 {
+                        replicas.note_use(Lpn(collection));
+                    }
+                }
+            }
+            made
+        };
+        assert_eq!(made(32), 10_000);
+        assert!((2_000..4_000).contains(&made(50)), "{}", made(50));
+        assert!((512..1_200).contains(&made(100_000)), "{}", made(100_000));
     }
 
     #[test]
