@@ -3,11 +3,12 @@
 mod common;
 
 use common::{device, keeping, pages, run};
+use planewise_model::profile::ReadAhead;
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Durability, Lsn, Ns, Request};
 use planewise_sim::host::Overlap;
 use planewise_sim::observers::recovery::Recovery;
-use planewise_sim::{RunConfig, Simulator};
+use planewise_sim::{Condition, RunConfig, Simulator};
 use rand::RngExt;
 
 const READ: u64 = 30_000;
@@ -228,5 +229,29 @@ fn flushes_and_discards_are_in_no_number_of_reads_and_writes_and_pass_every_sche
         let completions = run(&config, &requests).unwrap();
         let apart = completions.iter().filter(|completion| !completion.request.is_transfer()).count();
         assert_eq!((apart, completions.len()), (3, 43), "{}", entry.name);
+    }
+}
+
+/// The read waits for a page that is coming into the read buffer; the host, which keeps no order, discards it meanwhile.
+#[test]
+fn a_read_under_way_may_have_the_page_that_is_discarded_meanwhile() {
+    let mut profile = device(1, 1, 1, 1);
+    profile.read_ahead = Some(ReadAhead {
+        streams: 1,
+        trigger: 2,
+        window_pages: 3,
+        run_pages: 2,
+        buffer_pages: 6,
+        dropped_by_writes: false,
+    });
+    for overlap in [Overlap::Ignore, Overlap::Keep] {
+        let mut config = RunConfig::new(profile.clone());
+        (config.condition, config.overlap) = (Condition::Filled, overlap);
+        let discard = Request::discard(Ns(210_000), Lsn(0), 8 * 8);
+        let requests =
+            [read(0, 0), read(1, 1), read(2, 2), read(3, 3), read(200_000, 4), discard, read(900_000, 4)];
+        let times = times(&config, &requests);
+        assert!(times[4] > 10_000, "it was waiting when the discard came: {times:?}");
+        assert_eq!(times[6], 0, "zeros");
     }
 }

@@ -33,8 +33,8 @@ pub struct Invariants {
     next_page: HashMap<u32, u32>,
     /// By slot of the write buffer: the page that it holds and that is not in flash yet.
     unwritten: HashMap<u32, Lpn>,
-    /// Pages that were discarded and not written since.
-    discarded: HashSet<u32>,
+    /// Pages that were discarded and not written since, and when.
+    discarded: HashMap<u32, Ns>,
     /// By page: the latest issue of a write that is complete.
     superseded: HashMap<u32, Ns>,
     /// By write number: when it completed.
@@ -229,7 +229,10 @@ impl Invariants {
             format!("page {} read at {} which holds page {}", lpn.0, ppn.0, owner.0)
         });
         let page = (u64::from(lpn.0) - request.first_page) as usize;
-        let is_there = !self.discarded.contains(&lpn.0);
+        // Where the host keeps no order, a read that was under way when its page was discarded may have it still.
+        let is_there = self.discarded.get(&lpn.0).is_none_or(|&discarded| {
+            self.order.is_none() && request.issued.is_some_and(|issued| issued <= discarded)
+        });
         self.check("what was discarded is not read", is_there, || format!("page {} at {now}", lpn.0));
         if modify {
             return;
@@ -347,7 +350,7 @@ impl Observer for Invariants {
             for page in 0..in_flight.floors.len() as u64 {
                 let lpn = (in_flight.first_page + page) as u32;
                 // Where the host keeps no order, a discard may have come in between.
-                if self.discarded.contains(&lpn) {
+                if self.discarded.contains_key(&lpn) {
                     continue;
                 }
                 let latest = self.superseded.entry(lpn).or_insert(completion.issued);
@@ -382,7 +385,7 @@ impl Observer for Invariants {
                     format!("page {} at {now}", lpn.0)
                 });
                 let current = self.current.get(&lpn.0).copied();
-                let is_there = !self.discarded.contains(&lpn.0);
+                let is_there = !self.discarded.contains_key(&lpn.0);
                 self.check(
                     "collection moves only valid pages",
                     is_there && current.is_none_or(|current| current == from),
@@ -443,7 +446,7 @@ impl Observer for Invariants {
     fn page_buffered(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn) {
         let (owner, version) = self.contents.get(&from.0).copied().unwrap_or((lpn, INITIAL));
         let current = self.current.get(&lpn.0).copied();
-        let is_there = !self.discarded.contains(&lpn.0);
+        let is_there = !self.discarded.contains_key(&lpn.0);
         let valid = is_there && owner == lpn && current.is_none_or(|current| current == from);
         self.check("collection moves only valid pages", valid, || {
             format!("page {} from {} to the buffer at {now}, current {current:?}", lpn.0, from.0)
@@ -463,13 +466,13 @@ impl Observer for Invariants {
         self.contents.insert(at.0, (lpn, version));
     }
 
-    fn page_discarded(&mut self, _now: Ns, slot: Slot, lpn: Lpn) {
+    fn page_discarded(&mut self, now: Ns, slot: Slot, lpn: Lpn) {
         self.takes_effect(slot, lpn);
         if let Some(old) = self.current.remove(&lpn.0) {
             let block = self.block_and_page(old).0;
             *self.live_pages.entry(block).or_default() -= 1;
         }
-        self.discarded.insert(lpn.0);
+        self.discarded.insert(lpn.0, now);
         self.superseded.remove(&lpn.0);
         // Which of them goes first matters not: the order of the map cannot reach a result.
         self.unwritten.retain(|_, held| *held != lpn);
