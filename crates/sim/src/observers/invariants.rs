@@ -9,7 +9,7 @@ use super::arrival_order::ArrivalOrder;
 use super::{ArrayOperation, Completion, Observer, Origin, Work};
 use crate::host::{Overlap, QueuedRequest, Slot};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 /// Number of the write whose data a page holds, plus one; 0 for what the device held before the run.
 type Version = u64;
