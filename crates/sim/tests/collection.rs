@@ -3,7 +3,7 @@
 mod common;
 
 use common::{aged, device, measure, measure_until, pages, run, watch};
-use planewise_model::profile::{PageLatency, Profile, StreamRule, WriteBuffer};
+use planewise_model::profile::{PageLatency, Profile, ReadAhead, StreamRule, WriteBuffer};
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Geometry, Lpn, Lsn, Ns, Ppn, Request};
 use planewise_sim::drivers::replay::PowerCut;
@@ -193,6 +193,41 @@ fn a_buffered_page_serves_reads_and_absorbs_writes() {
     assert!(gc.buffer.writes_absorbed > 10, "{:?}", gc.buffer);
     assert!(gc.buffer.written_back > 100 && gc.buffer.residency_ns_mean > 600_000.0, "{:?}", gc.buffer);
     assert!(gc.buffer.occupancy_max <= 128);
+}
+
+/// A page was read ahead, and then a write of it absorbed: the next read must not have what was read ahead.
+#[test]
+fn what_was_read_ahead_of_a_page_is_old_once_the_valid_page_buffer_absorbs_a_write_of_it() {
+    let mut config = aged("idle_chip");
+    config.profile.interface.command_queue = "ncq:32".into();
+    config.profile.collection.streams = StreamRule::All;
+    config.profile.collection.threshold = 0.079;
+    config.profile.collection.ahead = 0.079;
+    config.profile.read_ahead = Some(ReadAhead {
+        streams: 8,
+        trigger: 2,
+        window_pages: 32,
+        run_pages: 8,
+        buffer_pages: 256,
+        dropped_by_writes: false,
+    });
+    // Half of the reads go on where the one before ended.
+    let mut end = 0;
+    let requests: Vec<Request> = bursts(&config, 30_000, 0.5, 300)
+        .iter()
+        .enumerate()
+        .map(|(number, request)| {
+            let goes_on = request.direction == Direction::Read && number % 8 != 0;
+            let start = if goes_on { end } else { request.start.0 % 12_000 / 8 * 8 };
+            if request.direction == Direction::Read {
+                end = (start + u64::from(request.sectors)) % 12_000;
+            }
+            Request { start: Lsn(start), ..*request }
+        })
+        .collect();
+    // It checks that reads return what was written last.
+    let gc = gc(&config, &requests);
+    assert!(gc.buffer.writes_absorbed > 10, "{:?}", gc.buffer);
 }
 
 /// Behind a write buffer host writes do not pass the valid page buffer: what it holds of their pages is old from then on.

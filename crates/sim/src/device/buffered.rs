@@ -51,6 +51,9 @@ impl Device {
                 context.observer.page_read(context.now, host, lpn, from, false);
             }
             Direction::Write if self.buffer.absorbs(slot) => {
+                if self.front.active {
+                    self.forget_read_ahead(lpn);
+                }
                 context.observer.page_absorbed(context.now, host, lpn, page);
             }
             Direction::Write => return false,
