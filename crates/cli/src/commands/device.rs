@@ -115,7 +115,8 @@ fn facts(profile: &Profile) -> String {
         ),
     };
     let cache = profile.slc_cache.map_or_else(String::new, |cache| {
-        let block = u64::from(geometry.pages_per_block / cache.bits_per_cell) * u64::from(geometry.page_bytes);
+        let block =
+            u64::from(geometry.pages_per_block / cache.bits_per_cell) * u64::from(geometry.page_bytes);
         let of = |blocks: u32| Bytes(u64::from(blocks) * u64::from(geometry.planes()) * block);
         format!(
             "# SLC cache of about {}, and up to {} more where space is free\n",
