@@ -4,7 +4,7 @@
     python3 scripts/chen_claims.py [--planewise PATH] [--only claims,causes] > tables.md
 
 Only the standard library is needed. `claims` are the paper's that need neither a database nor a RAID, on the profiles ssd-s, ssd-m and
-tlc-nvme-1t; `causes` the experiments that change one thing alone. Verdicts are those of pass_claims.py: "holds" within 10 % of the
+tlc-nvme-1t-pages; `causes` the experiments that change one thing alone. Verdicts are those of pass_claims.py: "holds" within 10 % of the
 published number (10 points of a ratio below 1) and on its side of 1; "holds in direction" with a tenth of the published effect or more on
 that side; otherwise "does not hold".
 """
@@ -250,26 +250,26 @@ def layouts(bench, claims):
 
 def new_generation(bench, claims):
     """On a drive of today: which of the patterns of section 5 are still there."""
-    verdicts = bench.probe("tlc-nvme-1t")
-    claims.fact("fig. 17", "`planewise probe` on tlc-nvme-1t (16 KiB pages, 8 channels of 8 dies)", "some drives clear, some not", ", ".join(map(str, verdicts)),
+    verdicts = bench.probe("tlc-nvme-1t-pages")
+    claims.fact("fig. 17", "`planewise probe` on tlc-nvme-1t-pages (16 KiB pages, 8 channels of 8 dies)", "some drives clear, some not", ", ".join(map(str, verdicts)),
                 verdicts == [16384, 8, 8, "static"])
-    curve = chunk_curve(bench, "tlc-nvme-1t", 8, 128, 64)
+    curve = chunk_curve(bench, "tlc-nvme-1t-pages", 8, 128, 64)
     spread = max(curve.values()) / min(curve.values())
-    claims.fact("fig. 17", "tlc-nvme-1t, 4 KB reads by offset: most over least", "weak on V-NAND drives", f"{spread:.3f}", spread < 1.05)
-    four = {stride: stride_rate(bench, "tlc-nvme-1t", 4, stride, 16384) for stride in range(1, 65)}
+    claims.fact("fig. 17", "tlc-nvme-1t-pages, 4 KB reads by offset: most over least", "weak on V-NAND drives", f"{spread:.3f}", spread < 1.05)
+    four = {stride: stride_rate(bench, "tlc-nvme-1t-pages", 4, stride, 16384) for stride in range(1, 65)}
     deep = [stride for stride in four if four[stride] < 0.85 * max(four.values())]
-    claims.fact("fig. 17", "tlc-nvme-1t, four jobs: dips at strides of", "regular on three of five", ", ".join(map(str, deep)), deep == list(range(7, 64, 8)))
-    before, after = (bench.steady("tlc-nvme-1t", "randread", "4k", depth) for depth in (1, 32))
-    claims.fact("fig. 16", "tlc-nvme-1t: 4 KB random reads, depth 32 over depth 1", "several times", f"{after / before:.1f}", after > 3 * before)
-    peak = {pattern: bench.steady("tlc-nvme-1t", pattern, "128k", 32) for pattern in ("read", "write")}
-    claims.fact("fig. 16", "tlc-nvme-1t: peaks of reads and writes (the paper's drives: SATA)", "> 450, > 400 MB/s", ", ".join(f"{v:.0f}" for v in peak.values()),
+    claims.fact("fig. 17", "tlc-nvme-1t-pages, four jobs: dips at strides of", "regular on three of five", ", ".join(map(str, deep)), deep == list(range(7, 64, 8)))
+    before, after = (bench.steady("tlc-nvme-1t-pages", "randread", "4k", depth) for depth in (1, 32))
+    claims.fact("fig. 16", "tlc-nvme-1t-pages: 4 KB random reads, depth 32 over depth 1", "several times", f"{after / before:.1f}", after > 3 * before)
+    peak = {pattern: bench.steady("tlc-nvme-1t-pages", pattern, "128k", 32) for pattern in ("read", "write")}
+    claims.fact("fig. 16", "tlc-nvme-1t-pages: peaks of reads and writes (the paper's drives: SATA)", "> 450, > 400 MB/s", ", ".join(f"{v:.0f}" for v in peak.values()),
                 peak["read"] > 450 and peak["write"] > 400)
 
 
 def collected(bench, claims):
     rows = []
-    quarter = bench.changed("quarter", "tlc-nvme-1t", translation__over_provisioning=0.25)
-    for what, target in (("9 % spare", "tlc-nvme-1t"), ("25 % spare", quarter)):
+    quarter = bench.changed("quarter", "tlc-nvme-1t-pages", translation__over_provisioning=0.25)
+    for what, target in (("9 % spare", "tlc-nvme-1t-pages"), ("25 % spare", quarter)):
         found = {(label(run, "pattern"), label(run, "when")): rate(run) for run in bench.experiment("conditioning", target)}
         kept = {pattern: found[pattern, "after"] / found[pattern, "before"] for pattern in ("read", "randread", "write", "randwrite")}
         rows.append((what, *(f"{found[pattern, 'before']:.0f} → {found[pattern, 'after']:.0f}" for pattern in kept)))
@@ -302,7 +302,7 @@ def measure_claims(bench):
     table(("domains", *map(str, depths)), by_depth)
     print("\nFigure 8: MB/s of 4 KB sequential reads by requests in flight.")
     table(("domains", "1", "8"), by_domains)
-    print("\nFigure 18, tlc-nvme-1t: MB/s of 32 requests of 16 KB before and after 60 s of random writes of 4 KB.")
+    print("\nFigure 18, tlc-nvme-1t-pages: MB/s of 32 requests of 16 KB before and after 60 s of random writes of 4 KB.")
     table(("spare", "reads", "random reads", "writes", "random writes"), spare)
 
 

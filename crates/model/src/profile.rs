@@ -660,6 +660,7 @@ pub static EMBEDDED: &[(&str, &str)] = &[
     ("ssd-s", include_str!("../../../profiles/ssd-s.toml")),
     ("ssd-m", include_str!("../../../profiles/ssd-m.toml")),
     ("tlc-nvme-1t", include_str!("../../../profiles/tlc-nvme-1t.toml")),
+    ("tlc-nvme-1t-pages", include_str!("../../../profiles/tlc-nvme-1t-pages.toml")),
     ("qlc-nvme-2t", include_str!("../../../profiles/qlc-nvme-2t.toml")),
 ];
 
