@@ -15,6 +15,7 @@ pub mod expected;
 pub mod file;
 pub mod finding;
 mod findings;
+pub mod flush;
 pub mod instrument;
 pub mod interference;
 pub mod latency;

@@ -10,7 +10,7 @@ use super::parallelism::Parallelism;
 use super::read_ahead::ReadAhead;
 use super::statistics::median;
 use super::{
-    ProbeError, array, chunk, collection, domains, interference, latency, mapping, page, parallelism,
+    ProbeError, array, chunk, collection, domains, flush, interference, latency, mapping, page, parallelism,
     prepare, queue, read_ahead, regions, units, write_buffer,
 };
 use crate::target::{Operation, Target, TargetError, TargetInfo, TargetKind};
@@ -140,6 +140,14 @@ pub static STAGES: &[Entry] = &[
         quick: false,
         layout: Layout::Reads,
         run: find_regions,
+    },
+    Entry {
+        name: "flush",
+        what: "what a flush costs",
+        writes: true,
+        quick: true,
+        layout: Layout::Leaves,
+        run: find_flush,
     },
     Entry {
         name: "mapping",
@@ -559,6 +567,20 @@ fn find_regions(
     let (found, curves) = regions::find(instrument, area(options), known(instrument, options), sectors, 512)?;
     findings.regions = Some(found);
     add(findings, "regions", curves);
+    Ok(())
+}
+
+fn find_flush(
+    instrument: &mut Instrument<'_>,
+    options: &Options,
+    findings: &mut Findings,
+) -> Result<(), ProbeError> {
+    let sectors = page_sectors(instrument, findings);
+    let mut found = flush::find(instrument, area(options), sectors, findings.write_buffer.as_ref())?;
+    if !is_inside_seen(findings) && found.volatile.value == Some(false) {
+        found.volatile = found.volatile.not_known(NOTHING_INSIDE);
+    }
+    findings.flush = Some(found);
     Ok(())
 }
 

@@ -163,6 +163,9 @@ fn candidate(seed: u64, attempt: u32) -> Drive {
     if has_chunks && one_in(rng, 2) {
         profile.translation.chunk_pages = of(rng, &[2, 2, 3, 4, 4, 6, 8, 16, 64]);
     }
+    if let Some(buffer) = &mut profile.write_buffer {
+        buffer.power_loss_protection = one_in(rng, 2);
+    }
     Drive { seed, profile, condition, layout, depth }
 }
 
