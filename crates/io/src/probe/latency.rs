@@ -140,13 +140,19 @@ pub fn find(
         true => None,
         false => hold(instrument, chunks, domains, queue, [block, whole], block_mean)?,
     };
+    let doubt = match &held {
+        Some(held) if !known.is_one() => doubt(held, &longer, queue, units),
+        _ => None,
+    };
+    let held = held.filter(|_| doubt.is_none());
     let sure_of_held = match (queue.holds_all(), known.is_one()) {
         (_, false) => NOT_ONE,
         (true, true) => ALL_HELD,
         (false, true) => HELD,
     };
     let unknown = "units are not known, so that none can be kept busy";
-    let not_held = "reads of one place are as fast as reads of all places, so that no unit can be kept busy";
+    let not_held = doubt
+        .unwrap_or("reads of one place are as fast as reads of all places, so that no unit can be kept busy");
     let unit_hold = match &held {
         Some(Held { short, longer }) => {
             let statistic = format!(
@@ -375,6 +381,19 @@ pub fn find(
         link,
     };
     Ok((latencies, curves))
+}
+
+/// Why what one place is held for may be no unit's where nobody knows whether it is one drive: it may be a drive's of an array, or its controller's. `longer` is what a
+/// chunk takes longer than a block on an idle device.
+fn doubt(held: &Held, longer: &Moments, queue: &Queue, units: Option<u64>) -> Option<&'static str> {
+    if queue.holds_all() {
+        return units.is_none().then_some(
+            "a place is held for all of a read, by a unit or by a drive of an array that takes one command at a time",
+        );
+    }
+    (held.longer.mean() < 0.1 * longer.mean()).then_some(
+        "a place is held no longer by longer reads: by a unit or by the controller of one of several drives",
+    )
 }
 
 /// Latencies of reads at these places on an idle device; none where something else delayed

@@ -405,7 +405,13 @@ fn find_chunk(
     // Where each drive of an array does one thing at a time, a stripe looks like a chunk.
     let array = findings.array.as_ref().and_then(|array| array.value);
     let stripe = array.map(|array| array.stripe);
-    let sure = if array.is_some() { MOST_SURE } else { 0.95 };
+    let is_several = found.value.is_some_and(|size| size > findings.page_bytes());
+    let sure = match (array, is_several) {
+        (Some(_), _) => MOST_SURE,
+        (None, false) => 0.95,
+        // The controller of a drive of an array is one place, too.
+        (None, true) => 0.85,
+    };
     let found = found.at_most(sure);
     findings.chunk = Some(if found.value.is_some() && found.value == stripe {
         found.not_known("it is the stripe of the array, which hides what is smaller")

@@ -42,8 +42,8 @@ impl Drive {
         let interleaves = self.profile.advanced_commands.die_interleave && self.commands().is_some();
         let mut profile = self.profile.clone();
         let mut chunks: Vec<u64> = super::chunk(&profile, interleaves).into_iter().collect();
-        if self.condition != Condition::Filled || self.commands() == Some(1) {
-            // Planes whose pages do not lie alike never work together, and those that one command after the other asks may not.
+        if self.condition != Condition::Filled || self.commands().is_some_and(|depth| depth < 3) {
+            // Planes whose pages do not lie alike never work together, nor do two for which no two commands can wait.
             profile.advanced_commands.multi_plane = false;
             chunks.extend(super::chunk(&profile, interleaves));
         }
