@@ -3,8 +3,8 @@
 use super::domains::Domains;
 use super::error::ProbeError;
 use super::finding::Finding;
+use super::held::{KEPT, READS, companions};
 use super::instrument::Instrument;
-use super::latency::{KEPT, READS, companions};
 use super::pairs::Chunks;
 use super::queue::Queue;
 use super::statistics::{Moments, median, quantile};

@@ -5,7 +5,7 @@
 
 use super::controller::Turn;
 use super::findings::Findings;
-use super::latency::COMMAND_CYCLES;
+use super::held::COMMAND_CYCLES;
 use super::mapping::Mapping;
 use super::queue::Commands;
 use super::relation::Relation;
