@@ -17,6 +17,7 @@ use super::program::{
     LONGEST_PROGRAM, UNSURE, behind_buffer, behind_programs, idle_writes, sustained_writes,
 };
 use super::queue::Queue;
+use super::rivals::is_level;
 use super::statistics::{Moments, median, quantile};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, SECTOR_BYTES};
@@ -132,6 +133,9 @@ pub fn find(
         false => hold(instrument, chunks, domains, queue, [block, whole], block_mean)?,
     };
     let doubt = match &held {
+        Some(_) if !known.is_one() && is_level(instrument, chunks)? => Some(
+            "a place is held by two blocks for as long as by one: by the controller of one of several drives, perhaps",
+        ),
         Some(held) if !known.is_one() => doubt(held, &longer, queue, units),
         _ => None,
     };

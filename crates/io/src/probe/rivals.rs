@@ -7,7 +7,7 @@
 use super::error::ProbeError;
 use super::instrument::{Area, Instrument};
 use super::pairs::{Chunks, STAGGER, draw_pair};
-use super::queue::Queue;
+use super::queue::{BUSY, Queue};
 use super::relation::Relation;
 use super::statistics::{Moments, median, quantile};
 use crate::target::Operation;
@@ -99,6 +99,38 @@ impl Tested {
         let late = (1.2 * queue.intervals[1]).max(STAGGER.0 as f64).min(0.6 * held);
         self.contrast > 0.75 * (held - late)
     }
+}
+
+/// Places that are kept busy.
+const PLACES: usize = 12;
+/// Reads that keep one busy.
+const KEPT: u64 = 96;
+
+/// Whether one place is held by two blocks for as long as by one, though longer reads hold it longer: then a block is held up by something that does not depend
+/// on its length, such as the controller of a drive of an array, and only longer reads by a unit or a bus.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub(super) fn is_level(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<bool, ProbeError> {
+    let (block, page) = (instrument.block_sectors(), chunks.sectors as u32);
+    if page < 4 * block {
+        return Ok(false);
+    }
+    let (mut step, mut rest) = (Moments::default(), Moments::default());
+    for _ in 0..PLACES {
+        let place = chunks.at(instrument.rng.random_range(0..chunks.count())).0;
+        let [one, two, all] = [block, 2 * block, page].map(|sectors| {
+            let read = Operation::read(place, sectors);
+            instrument
+                .keep(BUSY, Ns::MAX, |_, number| (number < KEPT).then_some(read))
+                .map(|of| of.interval())
+        });
+        let (one, two) = (one?, two?);
+        step.add(two - one);
+        rest.add((all? - one) / f64::from(page / block - 1));
+    }
+    let grows = rest.mean() > PERCEIVED.max(4.0 * rest.error());
+    Ok(grows && step.mean() + 2.0 * step.error() < 0.5 * rest.mean())
 }
 
 /// Most planes that a unit reads at once.

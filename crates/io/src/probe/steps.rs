@@ -12,7 +12,7 @@ use super::read_ahead::ReadAhead;
 use super::statistics::median;
 use super::{
     ProbeError, array, chunk, collection, domains, flush, interference, latency, mapping, page, parallelism,
-    prepare, queue, read_ahead, regions, units, write_buffer,
+    prepare, queue, read_ahead, regions, rivals, units, write_buffer,
 };
 use crate::target::{Operation, TargetKind};
 use planewise_model::{Bytes, Ns, SECTOR_BYTES};
@@ -111,6 +111,12 @@ pub(super) fn find_chunk(
         (None, true) => 0.85,
     };
     let found = found.at_most(sure);
+    let pages = Chunks::of(area(options), page_sectors(instrument, findings));
+    let found = if array.is_none() && is_several && rivals::is_level(instrument, pages)? {
+        found.not_known("what pages of one place wait for may be the controller of a drive of an array")
+    } else {
+        found
+    };
     findings.chunk = Some(if found.value.is_some() && found.value == stripe {
         found.not_known("it is the stripe of the array, which hides what is smaller")
     } else {

@@ -114,6 +114,10 @@ pub fn find(
         let reason = "large reads are faster than so many units can be: each of them is more than a unit, as a drive of an array that takes one command at a time";
         return Ok(Domains::unknown(alone, statistic, reason));
     }
+    if !is_one && rivals::is_level(instrument, chunks)? {
+        let reason = "a place is held by two blocks for as long as by one, and longer by more: what a block waits for may be the controller of a drive of an array";
+        return Ok(Domains::unknown(alone, statistic, reason));
+    }
     let mut domains = Domains {
         unit_contrast: best.means[1] - best.means[0],
         ..Domains::unknown(alone, String::new(), "")
