@@ -9,13 +9,11 @@ use super::controller::{self, Turn};
 use super::domains::Domains;
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
-use super::held::{COMMAND_CYCLES, Held, READS, doubt, hold, reads_all_over, still_hold};
+use super::held::{COMMAND_CYCLES, Held, READS, doubt, hold, still_hold};
 use super::instrument::Instrument;
 use super::page_types::{kinds, page_types, spread};
 use super::pairs::Chunks;
-use super::program::{
-    LONGEST_PROGRAM, UNSURE, behind_buffer, behind_programs, idle_writes, sustained_writes,
-};
+use super::program::{self, Reads, UNSURE, Writes};
 use super::queue::Queue;
 use super::rivals::is_level;
 use super::statistics::{Moments, median, quantile};
@@ -145,7 +143,6 @@ pub fn find(
         (true, true) => ALL_HELD,
         (false, true) => HELD,
     };
-    let unknown = "units are not known, so that none can be kept busy";
     let not_held = doubt
         .unwrap_or("reads of one place are as fast as reads of all places, so that no unit can be kept busy");
     let unit_hold = match &held {
@@ -250,110 +247,20 @@ pub fn find(
         None => Finding::undetermined(String::new(), not_held),
     };
 
-    let mut chunk_write = None;
-    let mut program = Finding::undetermined(String::new(), "nothing may be written");
-    let (mut sustained_write, mut program_most) = (None, None);
-    let mut turn = Finding::undetermined(String::new(), "programs hide what it costs to turn");
-    if instrument.may_write() {
-        let writes = idle_writes(instrument, chunks)?;
-        chunk_write = Some(median(&mut writes.clone()));
-        program = match (buffered, units) {
-            // What a write spends outside the array is not known, either.
-            (Some(_), None) => Finding::undetermined(String::new(), unknown),
-            (Some(false), Some(_)) => {
-                let types = page_types(&writes);
-                // Writes that wait for collection are slower, and their share is no kind of pages.
-                let middle = median(&mut writes.clone());
-                let is_even = types.len() > 1 || (types[0] / middle - 1.0).abs() < 0.02;
-                let statistic = |outside: String| {
-                    format!(
-                        "{} writes on an idle device: {}, {}{outside}",
-                        writes.len(),
-                        kinds(&types),
-                        spread(&types)
-                    )
-                };
-                // A write does all that a read of a chunk does, with a program for the array read.
-                match array {
-                    None => Finding::undetermined(statistic(String::new()), not_held),
-                    Some(_) if !is_even || types.last() > types.first().map(|first| 8.0 * first).as_ref() => {
-                        let reason = "some writes take longer than others: for collections";
-                        Finding::undetermined(
-                            statistic(format!("; half of them no more than {:.1} us", middle / 1e3)),
-                            reason,
-                        )
-                    }
-                    Some([least, most]) => {
-                        let centre = (least + most) / 2.0;
-                        let types = if types.len() == 1 { vec![middle] } else { types.clone() };
-                        let values: Vec<f64> =
-                            types.iter().map(|mean| (mean - chunk_mean + centre).max(0.0)).collect();
-                        let statistic = statistic(format!(
-                            "; a read takes {:.1} us, {:.1} to {:.1} us of it in the array",
-                            chunk_mean / 1e3,
-                            least / 1e3,
-                            most / 1e3
-                        ));
-                        if (most - least) / 2.0 < UNSURE * values[0] {
-                            let reason = "latency of a write, less what a read spends outside the array";
-                            Finding::of(values, sure_of_held.min(0.9), statistic, reason)
-                        } else {
-                            Finding::undetermined(
-                                statistic,
-                                "what a read spends outside the array is not known",
-                            )
-                        }
-                    }
-                }
-            }
-            (Some(true), Some(units)) => {
-                let bus_hold = COMMAND_CYCLES + bytes(whole) * bus;
-                let waits = behind_programs(instrument, chunks, units, block_read, bus_hold)?;
-                // Before buffers are full.
-                let write = chunk_write.unwrap_or(0.0);
-                let reads = reads_all_over(instrument, chunks)?;
-                turn = controller::turn(instrument, chunks, [chunk_read, write], command.value, reads)?;
-                let interval = sustained_writes(instrument, chunks)?;
-                sustained_write = Some(interval);
-                let sustained = interval * units as f64 - bus_hold;
-                let found = behind_buffer(waits, overhead - bus_hold, sustained);
-                program_most = Some(found.1);
-                if interval < 1.5 * reads {
-                    found.0.not_known(
-                        "writes are about as fast as reads: something in front of the flash may limit both",
-                    )
-                } else {
-                    found.0
-                }
-            }
-            _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
-        };
-    }
-    let shortest = read.value.as_ref().map_or(0.0, |values| values.iter().copied().fold(0.0, f64::max));
-    if shortest > 0.0
-        && program
-            .value
-            .as_ref()
-            .is_some_and(|values| values.iter().any(|&value| value > LONGEST_PROGRAM * shortest))
-    {
-        let reason = "what was seen is longer than a program: collections";
-        program = Finding::undetermined(program.statistic, reason);
-    }
-    if program.value.as_ref().is_some_and(|values| values.iter().any(|&value| value < shortest)) {
-        let reason = "what was seen is shorter than an array read, and no program is";
-        program = Finding::undetermined(program.statistic, reason);
-    }
-    if instrument.may_write() && sustained_write.is_none() {
-        sustained_write = Some(sustained_writes(instrument, chunks)?);
-    }
-    let write_command = match (buffered, units, program.value.as_deref()) {
-        (Some(true), Some(units), Some(programs)) => {
-            let interval = sustained_write.unwrap_or(0.0);
-            let cycle = Moments::of(programs.iter().copied()).mean() + COMMAND_CYCLES + bytes(whole) * bus;
-            (interval > 1.05 * cycle / units as f64).then_some(interval)
-        }
-        _ => None,
+    let reads = Reads {
+        block: block_read,
+        chunk: chunk_read,
+        chunk_mean,
+        array,
+        longest: read.value.as_ref().map_or(0.0, |values| values.iter().copied().fold(0.0, f64::max)),
+        on_bus: COMMAND_CYCLES + bytes(whole) * bus,
+        overhead,
+        command: command.value,
+        sure: sure_of_held,
+        not_held,
     };
+    let Writes { chunk: chunk_write, program, program_most, turn, sustained, command: write_command } =
+        program::find(instrument, chunks, buffered, units, &reads)?;
     let latencies = Latencies {
         block_read,
         chunk_read,
@@ -368,7 +275,7 @@ pub fn find(
         queues_inside,
         turn,
         write_command,
-        sustained_write,
+        sustained_write: sustained,
         cache_read,
         behind,
         command_about,
