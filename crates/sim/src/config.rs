@@ -8,7 +8,7 @@ use crate::host::{CommandQueue, HostStack, Merging, Overlap, QueueCounts, Reques
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
-use planewise_model::profile::{AdvancedCommands, Profile};
+use planewise_model::profile::{AdvancedCommands, Mapped, Profile};
 use std::fmt;
 use std::str::FromStr;
 
@@ -176,7 +176,8 @@ impl RunConfig {
             }
             _ => profile.advanced_commands,
         };
-        let conflict_units = units(&profile, self.level)?;
+        let mapped = profile.mapped();
+        let conflict_units = units(&mapped.profile, mapped.user_pages, self.level)?;
         let knowledge = self.host_knowledge()?;
         let stack = StackConfig {
             scheduler: self.scheduler.clone(),
@@ -202,16 +203,17 @@ impl RunConfig {
     /// # Errors
     /// An allocation that the device cannot have.
     pub fn host_knowledge(&self) -> Result<HostKnowledge, SimError> {
-        let (profile, geometry) = (&self.profile, &self.profile.geometry);
+        let Mapped { profile, user_pages, .. } = &self.profile.mapped();
+        let geometry = &profile.geometry;
         Ok(HostKnowledge {
             queue_length: self.queue_length,
             units: match self.told_units {
                 Some(units) => UnitMap::modulo(units).of_chunks(profile.translation.chunk_pages),
-                None => units(profile, self.level)?,
+                None => units(profile, *user_pages, self.level)?,
             },
             writes_stay: profile.translation.allocation.parse::<AllocationOrder>().is_ok(),
             page_bytes: geometry.page_bytes,
-            capacity_sectors: u64::from(profile.user_pages()) * u64::from(geometry.sectors_per_page()),
+            capacity_sectors: u64::from(*user_pages) * u64::from(geometry.sectors_per_page()),
         })
     }
 
@@ -225,9 +227,9 @@ impl RunConfig {
 }
 
 /// Units of the device as static allocation spreads pages over them; Channel-Chip-Die-Plane where allocation is not static.
-fn units(profile: &Profile, level: UnitLevel) -> Result<UnitMap, SimError> {
+fn units(profile: &Profile, user_pages: u32, level: UnitLevel) -> Result<UnitMap, SimError> {
     let (geometry, allocation) = (&profile.geometry, profile.translation.allocation.as_str());
-    if let Some(gangs) = region::gangs(allocation, geometry, profile.user_pages())? {
+    if let Some(gangs) = region::gangs(allocation, geometry, user_pages)? {
         return Ok(UnitMap::gangs(gangs, level == UnitLevel::Plane));
     }
     let chunk = profile.translation.chunk_pages;

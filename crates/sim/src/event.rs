@@ -24,6 +24,8 @@ pub(crate) enum Event {
     Host,
     /// The controller's processor is through with a task.
     Processor,
+    /// The host has been at rest for long enough for something, or was at rest when this was scheduled.
+    Rest,
 }
 
 const CHANNEL_FLAG: u32 = 1 << 31;
@@ -31,6 +33,7 @@ const LINK: u32 = 1 << 30;
 const LINK_BACK: u32 = LINK | 1;
 const PROCESSOR: u32 = LINK | 2;
 const HOST: u32 = LINK | 3;
+const REST: u32 = LINK | 4;
 
 const LANES: usize = 6;
 const NONE: u128 = u128::MAX;
@@ -70,6 +73,7 @@ impl EventQueue {
             Event::Link(way) => LINK | way,
             Event::Host => HOST,
             Event::Processor => PROCESSOR,
+            Event::Rest => REST,
         };
         // The sequence wraps after 4 billion events; it only has to order the few hundred that are pending together, and a
         // wrap can at worst swap two events of the same nanosecond, the same way on every run.
@@ -122,6 +126,7 @@ impl EventQueue {
             LINK..=LINK_BACK => Event::Link(payload & 1),
             HOST => Event::Host,
             PROCESSOR => Event::Processor,
+            REST => Event::Rest,
             _ => Event::Channel(payload & !CHANNEL_FLAG),
         })
     }

@@ -541,8 +541,14 @@ pub struct PrioritizedShares {
 pub struct FlashCounts {
     /// Pages read.
     pub reads: u64,
-    /// Pages programmed.
+    /// Pages programmed with data (units of mapping, where those are smaller).
     pub programs: u64,
+    /// Pages, or units of mapping, that programs left without data.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub padding: u64,
+    /// Pages, or units of mapping, of parity programmed.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub parity: u64,
     /// Blocks erased.
     pub erases: u64,
     /// Pages moved by reads that a partial page write needed.
@@ -555,6 +561,11 @@ pub struct FlashCounts {
     pub copybacks: u64,
 }
 
+/// Whether there were none, which need not be written.
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 /// Garbage collection in the measured window. Means and shares are 0 where nothing was counted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GcMetrics {
@@ -562,6 +573,9 @@ pub struct GcMetrics {
     pub collections: u64,
     /// Of these, for wear levelling: cold blocks moved.
     pub wear_collections: u64,
+    /// Of these, blocks of a cache with one bit a cell that were emptied while the host was at rest.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub folds: u64,
     /// Blocks erased.
     pub erases: u64,
     /// Share of collections that began while no request was in the I/O queue.

@@ -208,6 +208,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
             command_ns: COMMAND_CYCLES as u64,
             read_ns,
             program_ns,
+            program_pages: 1,
             erase_ns: 2_500_000,
             transfer_ps_per_byte,
             whole_page_reads: latencies.whole_chunks.value == Some(true),
@@ -225,6 +226,9 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
             chunk_pages,
             wear_levelling: "dynamic".into(),
             read_modify_write: true,
+            unit_bytes: None,
+            superblocks: false,
+            parity_one_in: 0,
         },
         collection: Collection {
             scheme: "traditional".into(),
@@ -252,6 +256,7 @@ pub fn profile(findings: &Findings, name: &str) -> Result<Probed, String> {
         regions: None,
         write_buffer: None,
         read_ahead: None,
+        slc_cache: None,
     };
     if !blocking {
         controller(&mut profile, findings, &mut source);

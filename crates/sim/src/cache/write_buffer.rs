@@ -179,6 +179,25 @@ impl WriteBuffer {
         Some(slot)
     }
 
+    /// Pages on their way back.
+    pub(crate) fn leaving(&self) -> u32 {
+        self.leaving
+    }
+
+    /// Whether a request waits for pages to be in flash.
+    pub(crate) fn is_awaited(&self) -> bool {
+        !self.waiters.is_empty()
+    }
+
+    /// Whether a request waits for the page in a slot to be in flash.
+    pub(crate) fn awaits(&self, slot: u32) -> bool {
+        let entered = self.slots[slot as usize].entered;
+        self.waiters.iter().any(|waiter| match &waiter.what {
+            Awaited::Before(before) => entered < *before,
+            Awaited::In(slots) => slots.contains(&slot),
+        })
+    }
+
     /// Whether a slot has all of these sectors of its page.
     pub(crate) fn has(&self, slot: u32, mut sectors: std::ops::Range<u32>) -> bool {
         sectors.all(|sector| {

@@ -100,7 +100,7 @@ impl Device {
     }
 
     /// Whether an executor could begin an operation.
-    fn is_between_operations(&self, executor: u32) -> bool {
+    pub(super) fn is_between_operations(&self, executor: u32) -> bool {
         let state = &self.executors[executor as usize];
         state.phase == Phase::Idle
             && state.suspended.is_none()

@@ -8,7 +8,7 @@ use super::{Context, Device};
 use crate::error::SimError;
 use crate::ftl::{NONE, Stream};
 use crate::gc::{PlaneState, Progress};
-use crate::observers::{Cause, Collected, Observer, Origin};
+use crate::observers::{Cause, Collected, Observer};
 use planewise_model::{Lpn, Ns, Ppn};
 
 impl Device {
@@ -150,6 +150,14 @@ impl Device {
         let valid = u64::from(self.planes.valid_in(plane, victim));
         let (timing, command) = (&self.timing, self.timing.command_ns);
         let array = timing.read_ns.mean().0 + timing.program_ns.mean().0;
+        if self.gathers {
+            let layout = &self.operations.layout;
+            let reads = valid.min(u64::from(self.geometry.pages_per_block / layout.read_units()));
+            let programs = valid.div_ceil(u64::from(layout.program_units()));
+            let transfers = (valid + programs * u64::from(layout.program_units())) * self.page_transfer.0;
+            let arrays = reads * timing.read_ns.mean().0 + programs * timing.program_ns.mean().0;
+            return Ns((reads + programs + 1) * command + arrays + transfers + timing.erase_ns);
+        }
         Ns(valid * (2 * command + array + 2 * self.page_transfer.0) + command + timing.erase_ns)
     }
 
@@ -158,9 +166,13 @@ impl Device {
         context: &mut Context<'_, O>,
         executor: u32,
     ) -> Result<(), SimError> {
+        let plane = self.collection(executor).plane;
+        let mut last = None;
         while let Some((page, _)) = self.next_valid_page(executor) {
-            self.collection_mut(executor).source = page;
-            self.remap(context, executor)?;
+            last = Some(self.move_page(context, executor, plane, page)?);
+        }
+        if let Some(last) = last.filter(|_| self.is_apart) {
+            self.end_programs(context, plane, last);
         }
         let done = self.collection(executor);
         self.reclaim_victim(context, executor);
@@ -170,7 +182,7 @@ impl Device {
     }
 
     /// The next valid page of the victim.
-    fn next_valid_page(&self, executor: u32) -> Option<(Ppn, u32)> {
+    pub(super) fn next_valid_page(&self, executor: u32) -> Option<(Ppn, u32)> {
         let collection = self.collection(executor);
         let first = self.planes.first_page(collection.plane, collection.victim);
         (collection.cursor..self.geometry.pages_per_block)
@@ -193,8 +205,12 @@ impl Device {
             }
             self.collection_mut(executor).source = ppn;
             self.start_operation(context, executor);
-            let read = self.variation.of(self.timing.read_ns.of_page(self.planes.offset_of(ppn).1));
+            let read =
+                self.variation.of(self.read_time(self.planes.plane_of(ppn), self.planes.offset_of(ppn)));
             self.ask_channel(context, executor, Phase::ReplicaRead, command, read);
+            return Ok(());
+        }
+        if self.gathers && self.move_units(context, executor)? {
             return Ok(());
         }
         let Some((source, page)) = self.next_valid_page(executor) else {
@@ -219,7 +235,7 @@ impl Device {
         let (plane, to_buffer) =
             (collection.plane, collection.stream.is_some_and(|stream| stream.has_room()));
         self.start_operation(context, executor);
-        let read = self.timing.read_ns.of_page(page);
+        let read = self.read_time(plane, self.planes.offset_of(source));
         if !to_buffer && self.copyback_fits(plane, page) {
             let program = self.remap(context, executor)?;
             let array = self.variation.of(read + program);
@@ -231,7 +247,7 @@ impl Device {
         Ok(())
     }
 
-    fn start_operation<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
+    pub(super) fn start_operation<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) {
         self.executors[executor as usize].group_planes = 1;
         context.observer.operation_start(context.now, executor, 1);
     }
@@ -240,24 +256,14 @@ impl Device {
     fn copyback_fits(&mut self, plane: u32, page: u32) -> bool {
         let target = self.planes.write_pointer(plane, Stream::Collection);
         self.advanced.copyback
+            && self.operations.cache.is_none()
             && (!self.advanced.copyback_same_parity || target.is_some_and(|(_, to)| to % 2 == page % 2))
     }
 
     /// Gives the page being moved its new place; returns the time to program it there.
     fn remap<O: Observer>(&mut self, context: &mut Context<'_, O>, executor: u32) -> Result<Ns, SimError> {
         let Collection { plane, source, .. } = self.collection(executor);
-        let lpn = self.mapping.valid_owner(source).expect("checked by the caller");
-        let Some(ppn) = self.planes.program(plane, Stream::Collection) else {
-            return Err(self.space_exhausted(context.now, plane));
-        };
-        self.mapping.map(lpn, ppn);
-        self.planes.invalidate(source);
-        if self.keeps_replicas {
-            self.original_moved(source, ppn);
-        }
-        let collection = self.collection_mut(executor);
-        (collection.target, collection.moved) = (ppn, collection.moved + 1);
-        context.observer.page_program(context.now, Origin::Collection { from: source }, lpn, ppn);
+        let ppn = self.move_page(context, executor, plane, source)?;
         Ok(self.timing.program_ns.of_page(self.planes.offset_of(ppn).1))
     }
 
@@ -270,7 +276,7 @@ impl Device {
         let collection = self.collection(executor);
         match self.executors[executor as usize].phase {
             Phase::MoveRead => {
-                let transfer = self.page_transfer;
+                let transfer = self.transfer_of_moved(executor);
                 self.ask_channel(context, executor, Phase::MoveOut, transfer, Ns::ZERO);
             }
             Phase::ReplicaRead => {
@@ -282,6 +288,10 @@ impl Device {
                 if let Some(lpn) = self.mapping.valid_owner(collection.source) {
                     self.replicas.want(lpn);
                 }
+                self.end_operation(context, executor);
+            }
+            Phase::MoveOut if self.gathers => {
+                self.gather_moved(executor);
                 self.end_operation(context, executor);
             }
             Phase::MoveOut => match self.mapping.valid_owner(collection.source) {
@@ -324,7 +334,9 @@ impl Device {
 
     /// What a collection leaves to do on its plane: cold data to move for wear levelling, more to collect ahead.
     fn after_collection(&mut self, executor: u32, done: &Collection) {
-        if done.cause != Cause::Wear && self.planes.pick_cold_block(done.plane).is_some() {
+        if !matches!(done.cause, Cause::Wear | Cause::Fold)
+            && self.planes.pick_cold_block(done.plane).is_some()
+        {
             let state = &mut self.executors[executor as usize];
             (state.cold_plane, state.wants_collection) = (Some(done.plane), true);
         }

@@ -22,9 +22,11 @@ mod groups;
 mod reads;
 mod registers;
 mod suspension;
+mod units;
 mod writes;
 
 pub(super) use channel::Channel;
+pub(super) use units::Operations;
 
 use super::transaction::{Kind, List, NIL};
 use super::{Context, Device};
@@ -267,6 +269,10 @@ impl Device {
                 self.worked(context);
                 Ok(())
             }
+            Event::Rest => {
+                self.fold_at_rest(context);
+                Ok(())
+            }
         }
     }
 
@@ -376,6 +382,10 @@ impl Device {
         let host_waits = !state.waiting[0].is_empty() || !state.waiting[1].is_empty();
         if let Some(collection) = state.collection {
             let plane = self.state_of(&collection);
+            if collection.cause == Cause::Fold && self.fold_waits(collection.plane) {
+                self.load.hold(executor, false);
+                return if host_waits { self.start_waiting(context, executor) } else { Ok(()) };
+            }
             self.load.hold(executor, self.collector.holds_chip(plane));
             if !host_waits || self.collector.turn(plane, self.choose(executor)) == Turn::Collection {
                 return self.collection_step(context, executor);
@@ -384,13 +394,28 @@ impl Device {
             return self.collection_step(context, executor);
         }
         if host_waits {
-            let direction = self.choose(executor);
-            match direction {
-                Direction::Read => self.start_read(context, executor)?,
-                Direction::Write => self.start_write(context, executor)?,
-            }
+            return self.start_waiting(context, executor);
+        }
+        if self.folds_now()
+            && self.executors[executor as usize].collection.is_none()
+            && self.begin_fold(context, executor)?
+        {
+            return self.collection_step(context, executor);
         }
         Ok(())
+    }
+
+    /// Starts what waits on an executor and goes first.
+    #[inline]
+    fn start_waiting<O: Observer>(
+        &mut self,
+        context: &mut Context<'_, O>,
+        executor: u32,
+    ) -> Result<(), SimError> {
+        match self.choose(executor) {
+            Direction::Read => self.start_read(context, executor),
+            Direction::Write => self.start_write(context, executor),
+        }
     }
 
     #[inline]

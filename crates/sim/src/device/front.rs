@@ -100,14 +100,14 @@ pub(super) struct Front {
 }
 
 impl Front {
-    pub(super) fn new(profile: &Profile, executors: u32, queue_length: u32) -> Front {
+    pub(super) fn new(profile: &Profile, user_pages: u32, executors: u32, queue_length: u32) -> Front {
         let active = profile.has_controller();
         let region_pages = profile.regions.map(|regions| {
             (u64::from(regions.mib) * (1 << 20)).div_ceil(u64::from(profile.geometry.page_bytes))
         });
         let lists = match region_pages {
             _ if !active => 0,
-            Some(pages) => u64::from(profile.user_pages()).div_ceil(pages) as usize,
+            Some(pages) => u64::from(user_pages).div_ceil(pages) as usize,
             None => executors as usize,
         };
         let none = Operations { waiting: List::EMPTY, outstanding: 0, under_way: 0 };
@@ -138,6 +138,11 @@ impl Front {
     /// Pages that the host waits for.
     pub(super) fn outstanding(&self) -> u64 {
         self.outstanding
+    }
+
+    /// Since when there is none; no time while there is one.
+    pub(super) fn rests_since(&self) -> Option<Ns> {
+        self.rests_since
     }
 
     /// A command of the host is on its way. Returns how long the device had none before.
@@ -241,6 +246,7 @@ impl Device {
     fn run_servers<O: Observer>(&mut self, context: &mut Context<'_, O>) {
         if self.front.outstanding == 0 {
             self.front.rests_since.get_or_insert(context.now);
+            self.note_host_at_rest(context);
         }
         loop {
             self.run_write_buffer(context);
@@ -323,7 +329,10 @@ impl Device {
                 Ns(processor.command_ns + if turns { processor.turn_ns } else { 0 })
             }
             Task::Operation(index) => {
-                let Transaction { list, kind, .. } = self.transactions[index];
+                let Transaction { list, kind, follows, .. } = self.transactions[index];
+                if follows {
+                    return Ns::ZERO;
+                }
                 let entries = self.front.lists[list as usize].outstanding.min(processor.scan_entries);
                 let update = if kind == Kind::Read { 0 } else { processor.update_ns };
                 Ns(processor.operation_ns + update + processor.scan_ns * u64::from(entries))

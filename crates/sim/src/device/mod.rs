@@ -9,9 +9,12 @@
 //! | `mod.rs` | construction and admission of requests |
 //! | `front.rs` | host link, processor, lists of outstanding operations |
 //! | `execute.rs` | the phases of operations, and the channels |
+//! | `assembly.rs` | units of the write buffer that wait for a program's worth |
 //! | `collect.rs` | one collection: its victim, its pages, its erase |
 //! | `buffered.rs` | pages in the valid page buffer: reads served, writes absorbed |
 //! | `background.rs` | what idle chips do: write-backs, replicas, collections ahead of need |
+//! | `fold.rs` | the cache with one bit a cell is emptied while the host is at rest |
+//! | `moves.rs` | moves of several units at a time |
 //! | `meetings.rs` | which host requests collections are in the way of |
 //! | `persistence.rs` | flushes, forced unit access, discards |
 //! | `power.rs` | the power cut |
@@ -22,14 +25,17 @@
 //! | `unbound.rs` | writes that wait for a plane |
 //! | `variation.rs` | how long an array operation takes |
 
+mod assembly;
 mod background;
 mod buffered;
 mod collect;
 mod execute;
+mod fold;
 mod front;
 mod interface;
 mod load;
 mod meetings;
+mod moves;
 mod persistence;
 mod power;
 mod read_ahead;
@@ -45,7 +51,7 @@ use crate::cache::WriteBuffer;
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::flash_sched;
-use crate::ftl::{Condition, Mapping, NONE, PlanePolicies, Planes, Space, Spread, condition};
+use crate::ftl::{CacheBlocks, Condition, Mapping, NONE, PlanePolicies, Planes, Space, Spread, condition};
 use crate::gc::buffer::ValidPageBuffer;
 use crate::gc::replicas::Replicas;
 use crate::gc::write_back::WriteBackPolicy;
@@ -53,11 +59,11 @@ use crate::gc::{self, Collector, PlaneState, victims};
 use crate::host::Slot;
 use crate::observers::Observer;
 use crate::wear;
-use execute::{Channel, Executor};
+use execute::{Channel, Executor, Operations};
 use front::Front;
 use load::Load;
 use planewise_model::location::{Chunks, PageRange};
-use planewise_model::profile::{AdvancedCommands, Arbitration, Holds, Profile, Timing};
+use planewise_model::profile::{AdvancedCommands, Arbitration, Holds, Layout, Mapped, Profile, Timing};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 use read_ahead::ReadAhead;
 use transaction::{Kind, List, Transaction, Transactions};
@@ -85,6 +91,17 @@ pub(crate) struct Device {
     timing: Timing,
     variation: Variation,
     page_transfer: Ns,
+    /// What operations of the flash are where they are not single pages, or not all blocks alike.
+    operations: Operations,
+    /// Operations are not single pages; or only some blocks are unlike others.
+    gathers: bool,
+    is_apart: bool,
+    /// Units of the write buffer that wait for a program's worth.
+    assembly: assembly::Assembly,
+    /// By executor, where operations are not single pages: what its collection reads, and what it has in the controller.
+    reading: Vec<Vec<Ppn>>,
+    gathered: Vec<Vec<Ppn>>,
+    folding: fold::Folding,
     advanced: AdvancedCommands,
     read_modify_write: bool,
     sectors_per_page: u32,
@@ -179,8 +196,10 @@ impl Device {
         queue_length: u32,
         seed: u64,
     ) -> Result<Device, SimError> {
+        let Mapped { profile, layout, user_pages } = &profile.mapped();
+        let (user_pages, operations) =
+            (*user_pages, Operations { layout: *layout, cache: profile.slc_cache });
         let geometry = profile.geometry;
-        let user_pages = profile.user_pages();
         let chunk_pages = profile.translation.chunk_pages;
         let alloc::Built { allocation, stripe, gangs } =
             alloc::build(&profile.translation.allocation, &geometry, user_pages, chunk_pages)?;
@@ -189,7 +208,18 @@ impl Device {
         let flash_scheduler = flash_sched::find(&profile.interface.flash_scheduler)?;
         let victims = victims::find(&profile.collection.victims)?;
         let hot_cold_separation = profile.collection.hot_cold_separation;
-        let policies = PlanePolicies { victims, wear, hot_cold_separation, seed };
+        let reserve = (f64::from(geometry.pages_per_plane()) * profile.collection.threshold).ceil() as u32;
+        let cache = profile.slc_cache.map(|cache| CacheBlocks {
+            pages_per_block: geometry.pages_per_block / cache.bits_per_cell / layout.read_units()
+                * layout.read_units(),
+            program_pages: layout.read_units(),
+            always: cache.static_blocks,
+            most: cache.static_blocks + cache.dynamic_blocks,
+            reserve: reserve + geometry.pages_per_block,
+        });
+        let program_pages = layout.program_units();
+        let gathers = *layout != Layout::PLAIN;
+        let policies = PlanePolicies { victims, wear, hot_cold_separation, program_pages, cache, seed };
         let mut planes = Planes::fresh(&geometry, &policies);
         let spread = Spread { stripe: &stripe, chunk_pages, gangs };
         let chunks = spread.chunks();
@@ -206,6 +236,13 @@ impl Device {
             geometry,
             page_transfer: profile.timing.transfer(geometry.page_bytes),
             timing: profile.timing.clone(),
+            gathers,
+            is_apart: gathers || operations.cache.is_some(),
+            reading: vec![Vec::new(); if gathers { executors as usize } else { 0 }],
+            gathered: vec![Vec::new(); if gathers { executors as usize } else { 0 }],
+            operations,
+            assembly: assembly::Assembly::new(if gathers { geometry.planes() } else { 0 }),
+            folding: fold::Folding::default(),
             variation: Variation::new(profile.timing.variation, seed),
             advanced,
             read_modify_write: profile.translation.read_modify_write,
@@ -255,14 +292,14 @@ impl Device {
             transactions: Transactions::with_capacity(queue_length as usize * 8),
             progress: vec![Progress::default(); queue_length as usize],
             load,
-            front: Front::new(profile, executors, queue_length),
+            front: Front::new(profile, user_pages, executors, queue_length),
             whole_page_reads: profile.timing.whole_page_reads,
             write_buffer: profile
                 .write_buffer
                 .map(|settings| WriteBuffer::new(&settings, geometry.sectors_per_page())),
             waiting_writes: std::collections::VecDeque::new(),
             discarding: Vec::new(),
-            read_ahead: ReadAhead::of(profile, executors),
+            read_ahead: ReadAhead::of(profile, user_pages, layout, executors),
             first_write_slot,
             first_read_slot: first_write_slot + profile.write_buffer.map_or(0, |buffer| buffer.pages),
             kicks: Vec::with_capacity(executors as usize),
@@ -295,9 +332,9 @@ impl Device {
         self.progress[slot.index()]
     }
 
-    /// Transactions waiting or under way.
+    /// Transactions waiting or under way; what waits in the controller for company is neither.
     pub(crate) fn transactions_in_flight(&self) -> u32 {
-        self.transactions.live()
+        self.transactions.live() - self.assembly.held()
     }
 
     /// Where a read of a page goes in flash, page and plane: its own, or a replica's while its chip is collected. None when it
@@ -348,6 +385,7 @@ impl Device {
         if self.front.active {
             let rest = self.front.accept(context, slot, request, pages);
             self.note_rest(rest);
+            self.end_of_rest();
         } else {
             self.take_in(context, slot, request, pages);
         }
@@ -379,6 +417,7 @@ impl Device {
             }
         }
         let mut remaining = 0;
+        let mut row = None;
         for page in pages.first..pages.first + u64::from(pages.count) {
             let lpn = Lpn(page as u32);
             let sectors = self.sectors_of(request, page);
@@ -398,7 +437,12 @@ impl Device {
                         continue;
                     };
                     let plane = self.read_plane(lpn, ppn, plane);
-                    self.transaction(context.now, slot, lpn, Kind::Read, plane, covered)
+                    let mut read = self.transaction(context.now, slot, lpn, Kind::Read, plane, covered);
+                    if self.gathers {
+                        let before = row.replace(ppn.0 / self.operations.layout.read_units());
+                        read.follows = before == row;
+                    }
+                    read
                 }
                 Direction::Write => {
                     let missing = self.sectors_per_page - covered;
@@ -466,7 +510,8 @@ impl Device {
             let plane = self.read_plane(lpn, ppn, plane);
             return self.transaction(now, slot, lpn, read, plane, missing);
         }
-        let plane = self.bind(lpn);
+        // What is gathered for a program gets its plane with the others of that.
+        let plane = if self.gathers { unbound::UNBOUND } else { self.bind(lpn) };
         self.transaction(now, slot, lpn, write, plane, self.sectors_per_page)
     }
 
@@ -494,6 +539,7 @@ impl Device {
             list: transaction::NIL,
             old: NONE,
             kind,
+            follows: false,
         }
     }
 

@@ -17,9 +17,11 @@ impl Device {
     /// N · T(DRAM read) + ⌊N / chips⌋ · (T(transfer) + T(program)).
     pub(crate) fn flush_time(&self, pages: u32) -> Flush {
         let chips = self.geometry.chips();
-        let program = self.timing.program_ns.mean() + self.page_transfer;
+        let program = self.timing.program_ns.mean() + self.program_transfer();
         let read = self.buffer_read.0 * u64::from(pages);
         let rounds = |rounds: u32| Ns(read + u64::from(rounds) * program.0);
+        // Where a program writes several units, a chip takes that many at a time.
+        let pages = pages.div_ceil(self.operations.layout.program_units());
         Flush { formula: rounds(pages / chips), at_least: rounds(pages.div_ceil(chips)) }
     }
 
@@ -41,18 +43,24 @@ impl Device {
         let mut channel_free = vec![Ns::ZERO; self.geometry.channels as usize];
         let mut chip_free = self.chips_busy_for(now);
         let mut end = Ns::ZERO;
-        for page in 0..pages {
+        let units = self.operations.layout.program_units();
+        for page in 0..pages.div_ceil(units) {
             // Round robin over channels first, as write-backs go.
             let channel = page % self.geometry.channels;
             let chip = channel * per_channel + page / self.geometry.channels % per_channel;
-            let read = Ns(self.buffer_read.0 * u64::from(page + 1));
+            let read = Ns(self.buffer_read.0 * u64::from(((page + 1) * units).min(pages)));
             let start = read.max(channel_free[channel as usize]).max(chip_free[chip as usize]);
-            let sent = start + Ns(self.timing.command_ns) + self.page_transfer;
+            let sent = start + Ns(self.timing.command_ns) + self.program_transfer();
             channel_free[channel as usize] = sent;
             chip_free[chip as usize] = sent + program;
             end = end.max(sent + program);
         }
         end
+    }
+
+    /// Channel time of the data of one program.
+    fn program_transfer(&self) -> Ns {
+        Ns(self.page_transfer.0 * u64::from(self.operations.layout.program_units()))
     }
 
     /// By chip: for how long its arrays are still at work.

@@ -11,7 +11,7 @@ use crate::cache::{Allowance, Found, ReadBuffer, Run, Streams};
 use crate::ftl::NONE;
 use crate::host::Slot;
 use crate::observers::Observer;
-use planewise_model::profile::Profile;
+use planewise_model::profile::{Layout, Profile};
 use planewise_model::{Lpn, Ns, Ppn, Request};
 
 /// What a device that reads ahead has for it.
@@ -24,19 +24,26 @@ pub(super) struct ReadAhead {
 
 impl ReadAhead {
     /// As the profile says, on so many executors; none where it says nothing.
-    pub(super) fn of(profile: &Profile, executors: u32) -> Option<ReadAhead> {
+    pub(super) fn of(
+        profile: &Profile,
+        user_pages: u32,
+        layout: &Layout,
+        executors: u32,
+    ) -> Option<ReadAhead> {
         let settings = profile.read_ahead?;
         let (geometry, timing) = (&profile.geometry, &profile.timing);
         let of_page = |page: u32| timing.read_ns.of_page(page).0;
         let array =
             (0..geometry.pages_per_block).map(of_page).sum::<u64>() / u64::from(geometry.pages_per_block);
+        // What is read ahead is in sequence: an array read brings all that a page has.
+        let array = array / u64::from(layout.units_per_page);
         let bus = timing.command_ns + timing.transfer(geometry.page_bytes).0;
         // Either all units are reading, or all channels carry.
         let page = ((array + bus) / u64::from(executors)).max(bus / u64::from(geometry.channels)).max(1);
         // As many at a time as come through in the time that one takes keep all of it busy (Little's law).
         let full_load = (array + bus).div_ceil(page).max(1);
         Some(ReadAhead {
-            streams: Streams::new(&settings, profile.user_pages(), geometry.sectors_per_page()),
+            streams: Streams::new(&settings, user_pages, geometry.sectors_per_page()),
             buffer: ReadBuffer::new(settings.buffer_pages),
             allowance: Allowance::new(Ns(page), full_load, settings.window_pages),
             dropped_by_writes: settings.dropped_by_writes,

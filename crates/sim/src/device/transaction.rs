@@ -63,6 +63,8 @@ pub(crate) struct Transaction {
     /// Of a write that is being programmed: where its page was before, which must stay readable until it is through.
     pub(crate) old: u32,
     pub(crate) kind: Kind,
+    /// Reads the same page as the one before it of its request, and costs the processor nothing of its own.
+    pub(crate) follows: bool,
 }
 
 /// All transactions in flight.

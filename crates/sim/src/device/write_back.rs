@@ -92,10 +92,13 @@ impl Device {
             while let Some((first, count)) = self.write_buffer.as_mut().and_then(|buffer| buffer.take_run()) {
                 self.front.tasks().push_back(Task::WriteBack { first, count });
             }
-            let Some((slot, page)) = self.waiting_writes.pop_front() else { return };
+            let Some((slot, page)) = self.waiting_writes.pop_front() else { break };
             if !self.put_in_write_buffer(context, slot, page) {
-                return;
+                break;
             }
+        }
+        if self.gathers {
+            self.send_rest(context);
         }
     }
 
@@ -119,7 +122,11 @@ impl Device {
             let kinds = (Kind::ReadForWriteBack, Kind::WriteBack);
             let transaction = self.write_transaction(context.now, Slot(slot), lpn, missing, kinds);
             let index = self.transactions.insert(transaction);
-            self.send_to_flash(context, index);
+            if self.gathers && transaction.kind == Kind::WriteBack {
+                self.assemble(context, index);
+            } else {
+                self.send_to_flash(context, index);
+            }
             slot = next;
         }
     }
@@ -128,6 +135,7 @@ impl Device {
     pub(super) fn write_back_ended<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
         let slot = self.transactions[index].slot.0;
         self.transactions.remove(index);
+        self.leaves_assembly();
         if let Some(buffer) = &mut self.write_buffer {
             buffer.left(slot);
         }

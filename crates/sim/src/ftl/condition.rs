@@ -1,6 +1,6 @@
 //! What a device has been through before the first request: constructed, not simulated.
 
-use super::{Mapping, Planes, Spread, Stream};
+use super::{Mapping, Planes, Spread};
 use crate::error::SimError;
 use planewise_model::rng::{Generator, generator};
 use planewise_model::{Geometry, Lpn, Ppn};
@@ -231,7 +231,7 @@ impl AgedPlane {
         for _ in 0..self.used_blocks {
             // Selection sampling (Knuth, algorithm S): exactly `valid_pages` of the slots, each subset equally likely.
             let before = owners.len();
-            let (block, _) = planes.write_pointer(plane, Stream::Host).expect("the plane has free blocks");
+            let block = planes.block_to_fill(plane);
             let first = planes.first_page(plane, block).0;
             for page in 0..geometry.pages_per_block {
                 if random.random_range(0..slots_left) < owners.len() as u32

@@ -18,4 +18,4 @@ pub struct Space {
 }
 
 pub(crate) use mapping::{Mapping, NONE, Spread};
-pub(crate) use planes::{PlanePolicies, Planes, Stream};
+pub(crate) use planes::{CacheBlocks, PlanePolicies, Planes, Stream};

@@ -5,6 +5,7 @@
 use crate::gc::victims::{self, FREE, PlaneBlocks, PlaneShape, Victims};
 use crate::wear::{self, ColdBlocks, FreeBlocks};
 use planewise_model::{Geometry, Ppn};
+use std::collections::VecDeque;
 
 /// No block.
 const NO_BLOCK: u32 = u32::MAX;
@@ -24,7 +25,34 @@ pub(crate) struct PlanePolicies {
     pub(crate) wear: wear::Selection,
     /// Host and collection write to blocks of their own.
     pub(crate) hot_cold_separation: bool,
+    /// Pages that one program writes.
+    pub(crate) program_pages: u32,
+    /// Blocks with one bit a cell, if there are any.
+    pub(crate) cache: Option<CacheBlocks>,
     pub(crate) seed: u64,
+}
+
+/// Blocks of a plane that hold one bit a cell while they are in use as a cache, and take host writes first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CacheBlocks {
+    /// Pages of such a block; the others that it had otherwise are neither free nor valid.
+    pub(crate) pages_per_block: u32,
+    /// Pages that one program writes there.
+    pub(crate) program_pages: u32,
+    /// How many there are always, and at most when free space allows.
+    pub(crate) always: u32,
+    pub(crate) most: u32,
+    /// Free pages of the plane that those beyond the first kind leave.
+    pub(crate) reserve: u32,
+}
+
+/// The cache of one plane.
+#[derive(Clone, Debug, Default)]
+struct PlaneCache {
+    /// Blocks in use, open or closed.
+    blocks: u32,
+    /// Those that are closed, by age.
+    closed: VecDeque<u32>,
 }
 
 /// A block that a plane is programming, or none.
@@ -42,6 +70,10 @@ const HOST: usize = 0;
 const COLLECTION: usize = 1;
 /// Only where wear levelling moves cold data.
 const COLD: usize = 2;
+/// Only where some blocks are a cache with one bit a cell: what the host writes, while there is room.
+const CACHE: usize = 3;
+/// How many there can be.
+const OPEN_BLOCKS: usize = 4;
 
 /// Counts of one plane, side by side: an overwrite needs several.
 #[derive(Clone, Copy, Debug)]
@@ -64,13 +96,19 @@ pub(crate) struct Planes {
     valid: Vec<u16>,
     /// By block, plane-major.
     erases: Vec<u32>,
-    open: Vec<[OpenBlock; 3]>,
+    open: Vec<[OpenBlock; OPEN_BLOCKS]>,
     free: Vec<FreeBlocks>,
     counts: Vec<Counts>,
     victims: Vec<Box<dyn Victims>>,
     /// Empty where wear levelling moves no cold data.
     cold: Vec<ColdBlocks>,
     hot_cold_separation: bool,
+    program_pages: u32,
+    cache_blocks: Option<CacheBlocks>,
+    /// By plane; empty where there is no cache.
+    caches: Vec<PlaneCache>,
+    /// By block: it is one of the cache. Empty where there is none.
+    is_cache: Vec<bool>,
     pages_per_block: Divisor,
     blocks_per_plane: Divisor,
 }
@@ -105,7 +143,8 @@ impl Planes {
         let none = OpenBlock { block: NO_BLOCK, page: geometry.pages_per_block };
         let planes = 0..geometry.planes();
         let victims = |plane| {
-            let pages_per_block = geometry.pages_per_block as u16;
+            // What lacks less than a program of being full gives nothing back: its moves use up as much.
+            let pages_per_block = (geometry.pages_per_block - (policies.program_pages - 1)) as u16;
             let blocks = geometry.blocks_per_plane;
             policies.victims.victims(&PlaneShape { blocks, pages_per_block, plane, seed: policies.seed })
         };
@@ -113,7 +152,7 @@ impl Planes {
             geometry: *geometry,
             valid: vec![FREE; geometry.blocks() as usize],
             erases: vec![0; geometry.blocks() as usize],
-            open: vec![[none; 3]; planes.len()],
+            open: vec![[none; OPEN_BLOCKS]; planes.len()],
             free: planes.clone().map(|_| policies.wear.free_blocks(geometry.blocks_per_plane)).collect(),
             counts: vec![
                 Counts {
@@ -131,6 +170,10 @@ impl Planes {
                 .filter_map(|_| policies.wear.cold_blocks(geometry.blocks_per_plane))
                 .collect(),
             hot_cold_separation: policies.hot_cold_separation,
+            program_pages: policies.program_pages,
+            cache_blocks: policies.cache,
+            caches: vec![PlaneCache::default(); policies.cache.map_or(0, |_| planes.len())],
+            is_cache: vec![false; policies.cache.map_or(0, |_| geometry.blocks() as usize)],
             pages_per_block: Divisor::new(geometry.pages_per_block),
             blocks_per_plane: Divisor::new(geometry.blocks_per_plane),
         };
@@ -154,6 +197,13 @@ impl Planes {
     /// Declares the plane's open block, untouched so far, as fully programmed with `valid` valid pages.
     pub(crate) fn fill_block(&mut self, plane: u32, valid: u16) {
         self.fill_open(plane, self.geometry.pages_per_block, u32::from(valid));
+    }
+
+    /// The block that [`Planes::fill_block`] declares programmed next.
+    pub(crate) fn block_to_fill(&self, plane: u32) -> u32 {
+        let block = self.open[plane as usize][HOST].block;
+        assert_ne!(block, NO_BLOCK, "the plane has free blocks");
+        block
     }
 
     /// Declares `pages` pages of the plane's open block as programmed, `valid` of them as valid.
@@ -186,6 +236,11 @@ impl Planes {
         let index = self.block_index(plane, block);
         debug_assert_eq!(self.valid[index], FREE, "block {block} of plane {plane} is free");
         self.valid[index] = 0;
+        if slot == CACHE {
+            self.is_cache[index] = true;
+            self.caches[plane as usize].blocks += 1;
+            self.counts[plane as usize].free_pages -= self.geometry.pages_per_block - self.capacity(slot);
+        }
         self.open[plane as usize][slot] = OpenBlock { block, page: 0 };
         true
     }
@@ -199,9 +254,75 @@ impl Planes {
         let clock = self.clock(plane);
         self.victims[plane as usize].closed(block, valid, clock);
         self.counts[plane as usize].bar = self.victims[plane as usize].bar();
-        if let Some(cold) = self.cold.get_mut(plane as usize) {
+        if slot == CACHE {
+            self.open[plane as usize][slot].page = self.geometry.pages_per_block;
+            self.caches[plane as usize].closed.push_back(block);
+        } else if let Some(cold) = self.cold.get_mut(plane as usize) {
             cold.closed(block);
         }
+    }
+
+    /// Pages of the block that a slot writes to.
+    #[inline]
+    fn capacity(&self, slot: usize) -> u32 {
+        match &self.cache_blocks {
+            Some(cache) if slot == CACHE => cache.pages_per_block,
+            _ => self.geometry.pages_per_block,
+        }
+    }
+
+    /// Pages that one program of a slot writes.
+    fn program_pages_of(&self, slot: usize) -> u32 {
+        match &self.cache_blocks {
+            Some(cache) if slot == CACHE => cache.program_pages,
+            _ => self.program_pages,
+        }
+    }
+
+    /// Whether the cache has a page for the host, or can have another block.
+    fn cache_takes(&self, plane: u32) -> bool {
+        let Some(cache) = &self.cache_blocks else { return false };
+        if self.open[plane as usize][CACHE].page < cache.pages_per_block {
+            return true;
+        }
+        let blocks = self.caches[plane as usize].blocks;
+        let spare = self.free_pages(plane) >= cache.reserve + self.geometry.pages_per_block;
+        self.free_blocks(plane) > 2 && (blocks < cache.always || blocks < cache.most && spare)
+    }
+
+    /// Pages that the next program of the host writes on a plane.
+    pub(crate) fn next_program_pages(&self, plane: u32) -> u32 {
+        if self.cache_takes(plane) { self.program_pages_of(CACHE) } else { self.program_pages }
+    }
+
+    /// Whether a block is one of the cache.
+    #[inline]
+    pub(crate) fn is_in_cache(&self, plane: u32, block: u32) -> bool {
+        !self.is_cache.is_empty() && self.is_cache[self.block_index(plane, block)]
+    }
+
+    /// The block of the cache that has been full for longest.
+    pub(crate) fn oldest_of_cache(&self, plane: u32) -> Option<u32> {
+        self.caches.get(plane as usize)?.closed.front().copied()
+    }
+
+    /// Leaves the rest of a program's pages without data, if the last one did not fill it: a program writes all of its pages. Returns the
+    /// first and how many.
+    pub(crate) fn pad(&mut self, plane: u32) -> Option<(Ppn, u32)> {
+        let open = &self.open[plane as usize];
+        let is_begun = |&slot: &usize| {
+            open[slot].block != NO_BLOCK && !open[slot].page.is_multiple_of(self.program_pages_of(slot))
+        };
+        let slot = (0..OPEN_BLOCKS).find(is_begun)?;
+        let OpenBlock { block, page } = open[slot];
+        let padded = page.next_multiple_of(self.program_pages_of(slot)) - page;
+        self.open[plane as usize][slot].page += padded;
+        self.counts[plane as usize].free_pages -= padded;
+        let first = Ppn(self.first_page(plane, block).0 + page);
+        if page + padded == self.capacity(slot) {
+            self.close_block(plane, slot);
+        }
+        Some((first, padded))
     }
 
     /// Pages programmed on a plane since it was new: blocks are erased when all their pages have been programmed.
@@ -230,6 +351,12 @@ impl Planes {
     /// free page at all: a stream without a block to open writes to another's, so that free pages are what they promise.
     #[inline]
     fn slot_with_room(&mut self, plane: u32, stream: Stream) -> Option<usize> {
+        if stream == Stream::Host && self.cache_blocks.is_some() && self.cache_takes(plane) {
+            let has_room = self.open[plane as usize][CACHE].page < self.capacity(CACHE);
+            if has_room || self.open_block(plane, CACHE) {
+                return Some(CACHE);
+            }
+        }
         let slot = self.slot(plane, stream);
         if !self.is_full(plane, slot) { Some(slot) } else { self.other_slot_with_room(plane, stream, slot) }
     }
@@ -249,7 +376,7 @@ impl Planes {
         if self.open_block(plane, slot) {
             return Some(slot);
         }
-        [COLD, COLLECTION, HOST].into_iter().find(|&slot| !self.is_full(plane, slot))
+        [COLD, COLLECTION, HOST, CACHE].into_iter().find(|&slot| !self.is_full(plane, slot))
     }
 
     /// Block offset and page that the next program of the plane goes to, if it has one.
@@ -272,7 +399,7 @@ impl Planes {
         let counts = &mut self.counts[plane as usize];
         counts.free_pages -= 1;
         counts.valid += 1;
-        if self.is_full(plane, slot) {
+        if self.open[plane as usize][slot].page == self.capacity(slot) {
             self.close_block(plane, slot);
         }
         Some(Ppn(index as u32 * self.geometry.pages_per_block + page))
@@ -321,6 +448,12 @@ impl Planes {
         counts.bar = self.victims[plane as usize].bar();
         counts.moving_cold = false;
         self.free[plane as usize].put(block, self.erases[index]);
+        if self.is_in_cache(plane, block) {
+            self.is_cache[index] = false;
+            let cache = &mut self.caches[plane as usize];
+            cache.blocks -= 1;
+            cache.closed.retain(|&other| other != block);
+        }
         if let Some(cold) = self.cold.get_mut(plane as usize) {
             cold.erased(self.erases[index]);
         }
@@ -335,8 +468,11 @@ impl Planes {
     /// Valid pages that a plane may hold such that a block with an invalid page is always found when space runs out: all but
     /// those of the block kept free, of a host's, and of collection's own where it has one.
     pub(crate) fn most_valid(&self) -> u32 {
-        let spare = 2 + u32::from(self.hot_cold_separation);
-        self.geometry.pages_per_plane() - spare * self.geometry.pages_per_block
+        let spare = 2
+            + u32::from(self.hot_cold_separation)
+            + self.cache_blocks.map_or(0, |cache| cache.always.max(1));
+        let worth = self.geometry.pages_per_block - (self.program_pages - 1);
+        (self.geometry.blocks_per_plane - spare) * worth
     }
 
     /// Blocks on the plane's free list.
@@ -419,7 +555,8 @@ impl Planes {
                 }
             }
             let open = &self.open[plane as usize];
-            let free_pages = free_blocks * pages + open.iter().map(|open| pages - open.page).sum::<u32>();
+            let left = |slot: usize| self.capacity(slot).saturating_sub(open[slot].page);
+            let free_pages = free_blocks * pages + (0..OPEN_BLOCKS).map(left).sum::<u32>();
             if free_blocks != self.free_blocks(plane)
                 || free_pages != self.free_pages(plane)
                 || valid_total != self.valid_total(plane)
@@ -463,7 +600,7 @@ impl Planes {
     /// Bytes of the tables.
     pub(crate) fn bytes(&self) -> u64 {
         let cold = self.cold.len() as u64 * u64::from(self.geometry.blocks_per_plane) * 4;
-        (self.valid.len() * 2 + self.erases.len() * 4) as u64 + cold
+        (self.valid.len() * 2 + self.erases.len() * 4 + self.is_cache.len()) as u64 + cold
     }
 }
 

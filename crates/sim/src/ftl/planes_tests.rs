@@ -38,6 +38,8 @@ impl Flash {
             victims: victims::find(victims).unwrap(),
             wear: wear::find(wear).unwrap(),
             hot_cold_separation: separation,
+            program_pages: 1,
+            cache: None,
             seed: 7,
         };
         let user_pages = (blocks - 2 - u32::from(separation)) * pages_per_block;

@@ -18,6 +18,7 @@ struct Sums {
     programs: u64,
     erases: u64,
     collections: u64,
+    folds: u64,
     wear_collections: u64,
     idle_collections: u64,
     moved: u64,
@@ -184,6 +185,7 @@ impl CollectionMetrics {
         GcMetrics {
             collections: sums.collections,
             wear_collections: sums.wear_collections,
+            folds: sums.folds,
             erases: sums.erases,
             idle_share: share(sums.idle_collections, sums.collections),
             idle_chip_share: if sums.contended == 0 {
@@ -313,6 +315,14 @@ impl Observer for CollectionMetrics {
         }
     }
 
+    fn pages_padded(&mut self, _now: Ns, _first: Ppn, count: u32) {
+        self.sums.programs += u64::from(count);
+    }
+
+    fn parity_programmed(&mut self, _now: Ns, pages: u32) {
+        self.sums.programs += u64::from(pages);
+    }
+
     fn page_buffered(&mut self, now: Ns, _lpn: Lpn, _from: Ppn, to: Ppn) {
         self.pass_time(now);
         let slot = (to.0 - self.pages) as usize;
@@ -427,6 +437,7 @@ impl Observer for CollectionMetrics {
         self.sums.collections += 1;
         self.sums.idle_collections += u64::from(self.began_idle[executor as usize]);
         self.sums.wear_collections += u64::from(what.cause == Cause::Wear);
+        self.sums.folds += u64::from(what.cause == Cause::Fold);
         self.sums.moved += u64::from(what.moved);
         self.sums.buffered += u64::from(what.buffered);
         self.sums.span += u128::from((now - what.began).0);

@@ -430,6 +430,16 @@ impl Observer for Invariants {
         self.becomes_current(lpn, ppn);
     }
 
+    fn pages_padded(&mut self, now: Ns, first: Ppn, count: u32) {
+        let (block, page) = self.block_and_page(first);
+        let expected = self.next_page.insert(block, page + count);
+        self.check(
+            "pages of a block are programmed in order, once between erases",
+            expected.is_none_or(|next| next == page),
+            || format!("page {page} of block {block} left empty at {now}, expected {expected:?}"),
+        );
+    }
+
     fn page_buffered(&mut self, now: Ns, lpn: Lpn, from: Ppn, to: Ppn) {
         let (owner, version) = self.contents.get(&from.0).copied().unwrap_or((lpn, INITIAL));
         let current = self.current.get(&lpn.0).copied();

@@ -496,6 +496,14 @@ impl Observer for MetricsObserver {
         self.flash.programs += 1;
     }
 
+    fn pages_padded(&mut self, _now: Ns, _first: Ppn, count: u32) {
+        self.flash.padding += u64::from(count);
+    }
+
+    fn parity_programmed(&mut self, _now: Ns, pages: u32) {
+        self.flash.parity += u64::from(pages);
+    }
+
     fn block_erase(&mut self, _now: Ns, _block: u32) {
         self.flash.erases += 1;
     }

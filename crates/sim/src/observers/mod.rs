@@ -73,6 +73,8 @@ pub enum Cause {
     Ahead,
     /// Wear levelling moves cold data.
     Wear,
+    /// The host is at rest: the oldest block of a cache with one bit a cell is emptied.
+    Fold,
 }
 
 /// A collection that ended.
@@ -154,6 +156,10 @@ pub trait Observer {
     fn page_read(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _ppn: Ppn, _modify: bool) {}
     /// The program of a page starts. It is mapped from now on, except what comes from the buffer, and replicas.
     fn page_program(&mut self, _now: Ns, _origin: Origin, _lpn: Lpn, _ppn: Ppn) {}
+    /// A program left so many pages from `first` on without data.
+    fn pages_padded(&mut self, _now: Ns, _first: Ppn, _count: u32) {}
+    /// A program of parity, of so many pages, goes with the one before it.
+    fn parity_programmed(&mut self, _now: Ns, _pages: u32) {}
     /// A collection moved a page into the valid page buffer, at page number `to` behind the last page of the flash; its place in flash is stale.
     fn page_buffered(&mut self, _now: Ns, _lpn: Lpn, _from: Ppn, _to: Ppn) {}
     /// The valid page buffer took a page of a host write in place of the one it held.
@@ -245,6 +251,8 @@ forward! {
     fn complete(slot: Slot, completion: &Completion);
     fn page_read(now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool);
     fn page_program(now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn);
+    fn pages_padded(now: Ns, first: Ppn, count: u32);
+    fn parity_programmed(now: Ns, pages: u32);
     fn page_buffered(now: Ns, lpn: Lpn, from: Ppn, to: Ppn);
     fn page_absorbed(now: Ns, slot: Slot, lpn: Lpn, at: Ppn);
     fn page_replaced(now: Ns, lpn: Lpn, at: Ppn);

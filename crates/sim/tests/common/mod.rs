@@ -33,6 +33,7 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             command_ns: 0,
             read_ns: PageLatency::Uniform(30_000),
             program_ns: PageLatency::Uniform(600_000),
+            program_pages: 1,
             erase_ns: 3_000_000,
             transfer_ps_per_byte: 10_000,
             whole_page_reads: false,
@@ -53,6 +54,9 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
             chunk_pages: 1,
             wear_levelling: "dynamic".into(),
             read_modify_write: true,
+            unit_bytes: None,
+            superblocks: false,
+            parity_one_in: 0,
         },
         collection: Collection {
             scheme: "traditional".into(),
@@ -78,6 +82,7 @@ pub fn device(channels: u32, chips: u32, dies: u32, planes: u32) -> Profile {
         regions: None,
         write_buffer: None,
         read_ahead: None,
+        slc_cache: None,
     }
 }
 

@@ -31,6 +31,9 @@ impl Device {
         first: u32,
         offset: (u32, u32),
     ) -> u32 {
+        if self.gathers {
+            return self.gather_units(executor, direction, first, offset);
+        }
         let mut count = 1;
         if !self.advanced.multi_plane || self.geometry.planes_per_die == 1 {
             return count;
@@ -50,7 +53,7 @@ impl Device {
             let plane_bit = 1u64 << (candidate.plane % self.geometry.planes_per_die % 64);
             let fits = candidate.plane / self.geometry.planes_per_die == die
                 && taken & plane_bit == 0
-                && self.fits_offset(direction, index, offset);
+                && self.fits_offset(direction, index, (first, offset));
             if fits && (self.flash_scheduler.reorders || candidate.sequence < limit) {
                 let list = &mut self.executors[executor as usize].waiting[direction.index()];
                 list.remove_after(&mut self.transactions, previous);
@@ -70,7 +73,7 @@ impl Device {
     }
 
     /// Whether a waiting transaction goes to the page offset that a multi-plane operation needs.
-    fn fits_offset(&mut self, direction: Direction, index: u32, offset: (u32, u32)) -> bool {
+    fn fits_offset(&mut self, direction: Direction, index: u32, (first, offset): (u32, (u32, u32))) -> bool {
         let plane = self.transactions[index].plane;
         let found = match direction {
             Direction::Read => {
@@ -85,7 +88,11 @@ impl Device {
                 self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page")
             }
         };
-        found.1 == offset.1 && (found.0 == offset.0 || !self.advanced.multi_plane_same_block)
+        // Blocks of a cache are programmed and read in another time.
+        let alike = !self.is_apart
+            || self.planes.is_in_cache(plane, found.0)
+                == self.planes.is_in_cache(self.transactions[first].plane, offset.0);
+        found.1 == offset.1 && alike && (found.0 == offset.0 || !self.advanced.multi_plane_same_block)
     }
 
     /// Makes a group the executor's operation.

@@ -40,6 +40,11 @@ impl Device {
                 self.close_transaction(first);
             } else {
                 // The rest of a page to be written in part: it is in the buffer, on its way back to flash, and needs no read.
+                if self.gathers {
+                    self.go_on_as_unit(context, first);
+                    self.kick(executor);
+                    return Ok(());
+                }
                 let kind = self.transactions[first].kind.after_read();
                 let plane = self.bind(lpn);
                 let write = &mut self.transactions[first];
@@ -80,8 +85,9 @@ impl Device {
             }
             index = transaction.next;
         }
-        let command = Ns(self.timing.command_ns * u64::from(planes));
-        let array = self.variation.of(self.timing.read_ns.of_page(offset.1));
+        let command = Ns(self.timing.command_ns * u64::from(self.pages_touched(first, planes)));
+        let plane = self.transactions[first].plane;
+        let array = self.variation.of(self.read_time(plane, offset));
         self.ask_channel(context, executor, Phase::ReadArray, command, array);
         Ok(())
     }

@@ -138,8 +138,10 @@ impl Device {
             && self.choose(executor) == Direction::Write
             && self.can_program(self.transactions[head].plane)
         {
-            let (group, _) = self.gather_writes(executor);
-            self.load_register(context, executor, group);
+            let plane = self.transactions[head].plane;
+            let (group, offset) = self.gather_writes(executor);
+            let (hold, _) = self.program_cost(plane, offset, group.1);
+            self.load_register(context, executor, group, hold);
         }
     }
 
@@ -149,13 +151,13 @@ impl Device {
         context: &mut Context<'_, O>,
         executor: u32,
         group: (u32, u32),
+        hold: Ns,
     ) {
         let register = self.register_of(executor);
         self.take_group(context.now, register, group);
         if self.executors[executor as usize].phase == Phase::Idle {
             self.open_operation(context, executor, group.1);
         }
-        let hold = self.transfer_in(group);
         self.ask_channel(context, register, Phase::CacheIn, hold, Ns::ZERO);
     }
 
@@ -192,8 +194,9 @@ impl Device {
         self.move_group(register, executor, Phase::Program);
         let group = self.executors[executor as usize].group;
         let plane = self.transactions[group].plane;
-        let (_, page) = self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page");
-        let program = self.variation.of(self.timing.program_ns.of_page(page));
+        let offset = self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page");
+        let (_, program) = self.program_cost(plane, offset, 1);
+        let program = self.variation.of(program);
         self.map_writes(context, executor, group);
         self.ask_channel(context, executor, Phase::Program, Ns::ZERO, program);
         self.kick(executor);

@@ -7,7 +7,7 @@ use crate::device::{Context, Device};
 use crate::error::SimError;
 use crate::ftl::{NONE, Stream};
 use crate::observers::{Cause, Observer, Origin};
-use planewise_model::{Direction, Ns, Ppn};
+use planewise_model::{Direction, Ppn};
 
 impl Device {
     pub(super) fn start_write<O: Observer>(
@@ -53,35 +53,29 @@ impl Device {
             self.kick(executor);
             return Ok(());
         }
-        let (group, page) = self.gather_writes(executor);
+        let (group, offset) = self.gather_writes(executor);
+        let (hold, program) = self.program_cost(plane, offset, group.1);
         if self.advanced.cache_program {
-            self.load_register(context, executor, group);
+            self.load_register(context, executor, group, hold);
             return Ok(());
         }
         self.begin(context, executor, group);
         self.map_writes(context, executor, group.0);
-        let hold = self.transfer_in(group);
-        let program = self.variation.of(self.timing.program_ns.of_page(page));
+        let program = self.variation.of(program);
         self.ask_channel(context, executor, Phase::Program, hold, program);
         Ok(())
     }
 
-    /// Takes the write that has waited longest, and those that can run with it, out of the line: the first and how many, and which page of
-    /// a block they go to.
+    /// Takes the write that has waited longest, and those that can run with it, out of the line: the first and how many planes, and which
+    /// block and page of it they go to.
     #[inline(always)]
-    pub(super) fn gather_writes(&mut self, executor: u32) -> ((u32, u32), u32) {
+    pub(super) fn gather_writes(&mut self, executor: u32) -> ((u32, u32), (u32, u32)) {
         let list = &mut self.executors[executor as usize].waiting[Direction::Write.index()];
         let first = list.pop_front(&self.transactions).expect("a write waits");
         let plane = self.transactions[first].plane;
         let offset = self.planes.write_pointer(plane, Stream::Host).expect("can_program found a page");
         self.transactions[first].next = NIL;
-        ((first, self.gather(executor, Direction::Write, first, offset)), offset.1)
-    }
-
-    /// Channel time of a write's commands and transfers: the planes' registers are loaded back to back, as a controller does not let go of
-    /// the channel in between.
-    pub(super) fn transfer_in(&self, (_, planes): (u32, u32)) -> Ns {
-        Ns((self.timing.command_ns + self.page_transfer.0) * u64::from(planes))
+        ((first, self.gather(executor, Direction::Write, first, offset)), offset)
     }
 
     /// Gives the pages of a group their places.
@@ -120,8 +114,24 @@ impl Device {
             }
             self.host_pages_written += 1;
             self.note_space_used(executor, transaction.plane);
+            if self.is_apart {
+                self.end_program_of(context, index, ppn);
+            }
             index = transaction.next;
         }
+    }
+
+    /// A unit of a group was given its place: if it is the last on its plane, so ends what is programmed there.
+    fn end_program_of<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32, ppn: Ppn) {
+        let plane = self.transactions[index].plane;
+        let mut later = self.transactions[index].next;
+        while later != NIL {
+            if self.transactions[later].plane == plane {
+                return;
+            }
+            later = self.transactions[later].next;
+        }
+        self.end_programs(context, plane, ppn);
     }
 
     /// Whether the host may program a page of the plane. The last free block is kept for collection; while one is under way
@@ -148,6 +158,9 @@ impl Device {
 
     /// The rest of a page to be written in part has been read.
     pub(super) fn go_on_as_write<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32) {
+        if self.gathers {
+            return self.go_on_as_unit(context, index);
+        }
         let plane = self.bind(self.transactions[index].lpn);
         let write = &mut self.transactions[index];
         write.kind = write.kind.after_read();

@@ -74,8 +74,9 @@ mod tests {
         for (block, clock) in [10, 60, 20, 30, 0].into_iter().enumerate() {
             policy.closed(block as u32, 8, clock);
         }
-        let mut pick =
-            |valid: &[u16]| policy.pick(&PlaneBlocks { valid, open: [4, u32::MAX, u32::MAX], clock: 100 });
+        let mut pick = |valid: &[u16]| {
+            policy.pick(&PlaneBlocks { valid, open: [4, u32::MAX, u32::MAX, u32::MAX], clock: 100 })
+        };
         // At 100: (8-6)/12 x 90 = 15, (8-4)/8 x 40 = 20, (8-5)/10 x 80 = 24, (8-7)/14 x 70 = 5; block 4 is open.
         assert_eq!(pick(&[6, 4, 5, 7, 1]), Some(2));
         // (8-3)/6 x 40 = 33.3

@@ -68,7 +68,7 @@ mod tests {
     fn the_block_filled_first_goes_first_once_it_holds_an_invalid_page() {
         let mut policy = Fifo::new(&PlaneShape { blocks: 4, pages_per_block: 8, plane: 0, seed: 0 });
         let pick =
-            |policy: &mut Fifo| policy.pick(&PlaneBlocks { valid: &[], open: [u32::MAX; 3], clock: 0 });
+            |policy: &mut Fifo| policy.pick(&PlaneBlocks { valid: &[], open: [u32::MAX; 4], clock: 0 });
         policy.closed(2, 8, 8);
         policy.closed(1, 7, 16);
         policy.closed(3, 3, 24);

@@ -28,7 +28,7 @@ pub(crate) const FREE: u16 = u16::MAX;
 pub(crate) struct PlaneShape {
     /// Blocks of the plane.
     pub(crate) blocks: u32,
-    /// Pages of a block.
+    /// Valid pages from which on a block is no victim: those of a block, where each page is programmed alone.
     pub(crate) pages_per_block: u16,
     /// Number of the plane in the device.
     pub(crate) plane: u32,
@@ -41,7 +41,7 @@ pub(crate) struct PlaneBlocks<'a> {
     /// Valid pages by block; [`FREE`] for free blocks.
     pub(crate) valid: &'a [u16],
     /// Blocks being written; `u32::MAX` where there is none.
-    pub(crate) open: [u32; 3],
+    pub(crate) open: [u32; 4],
     /// Pages programmed on the plane since it was new.
     pub(crate) clock: u64,
 }
