@@ -53,9 +53,10 @@ fn units_that_all_share_one_bus_are_no_buses_each() {
     let domains = of.findings.domains.as_ref().unwrap();
     assert!(domains.degree.value.is_none_or(|degree| degree == 1), "{:?}", domains.degree);
     assert!(domains.sub_domains.value.is_none_or(|units| units == 8), "{:?}", domains.sub_domains);
-    // Without registers that hide the bus, one is found.
+    // Without registers that hide the bus, and with reads of whole pages, one is found.
     let of = probed(
-        "sim:tlc-nvme-1t:geometry.channels=1,geometry.blocks_per_plane=456,advanced_commands.cache_read=false",
+        "sim:tlc-nvme-1t:geometry.channels=1,geometry.blocks_per_plane=456,advanced_commands.cache_read=false,\
+         translation.unit_bytes=16384,slc_cache=none,translation.superblocks=false,timing.program_pages=1",
     );
     let domains = of.findings.domains.as_ref().unwrap();
     assert_eq!((domains.degree.value, domains.sub_domains.value), (Some(1), Some(8)), "{:?}", domains.degree);

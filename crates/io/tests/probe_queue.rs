@@ -76,3 +76,15 @@ fn of_drawn_drives_what_is_said_is_right_and_a_third_is_said() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(3 * said > seeds.end - seeds.start, "{said} said");
 }
+
+/// Several units of mapping in a page: reads of one that wait are done by one array read, so that a place is held for half as long by each.
+#[test]
+fn reads_that_are_done_together_are_no_measure_of_a_unit() {
+    for (name, joins) in [("tlc-nvme-1t", true), ("qlc-nvme-2t", true), ("piq-128g", false), ("ssd-s", false)]
+    {
+        let profile = Profile::embedded(name).unwrap();
+        let found = of(&mut SimTarget::new(&profile, Condition::Filled, 64, 1).unwrap(), 1);
+        assert_eq!(found.joins, joins, "{name}: {found:?}");
+        assert!(!joins || found.held().is_none() && found.commands.value.is_none(), "{name}: {found:?}");
+    }
+}

@@ -37,7 +37,7 @@ pub(super) fn hold(
     alone: f64,
 ) -> Result<Option<Held>, ProbeError> {
     let unit = match domains.unit {
-        _ if !queue.is_cached() => None,
+        _ if queue.keeps_busy() => None,
         None => return Ok(None),
         unit => unit,
     };

@@ -144,6 +144,9 @@ pub fn find(
         (false, true) => HELD,
     };
     let not_held = doubt
+        .or(queue.joins.then_some(
+            "reads of one place that wait are done together, and no other places are known to share a unit",
+        ))
         .unwrap_or("reads of one place are as fast as reads of all places, so that no unit can be kept busy");
     let unit_hold = match &held {
         Some(Held { short, longer }) => {

@@ -11,6 +11,7 @@
 use super::error::ProbeError;
 use super::finding::Finding;
 use super::instrument::{Area, Instrument};
+use super::pairs::STAGGER;
 use super::statistics::median;
 use crate::target::Operation;
 use planewise_model::{Lsn, Ns, SECTOR_BYTES};
@@ -46,6 +47,9 @@ pub struct Queue {
     pub is_divided: bool,
     /// Latency of a block on an idle device, and of one that was just read, ns.
     pub alone: [f64; 2],
+    /// Whether reads of one place that wait are done together, so that it looks faster than it is.
+    #[serde(default)]
+    pub joins: bool,
 }
 
 impl Queue {
@@ -53,13 +57,18 @@ impl Queue {
     pub fn held(&self) -> Option<f64> {
         let [same, other] = self.intervals;
         // What takes longer than a read alone is a read of another kind: most come from a buffer.
-        let is_of_flash = !self.is_cached() && same < 1.2 * self.alone[0];
+        let is_of_flash = self.keeps_busy() && same < 1.2 * self.alone[0];
         (is_of_flash && same > LIMITS * other).then_some(same)
     }
 
     /// Whether what was just read comes from a buffer.
     pub fn is_cached(&self) -> bool {
         self.alone[1] < 0.9 * self.alone[0]
+    }
+
+    /// Whether reads of one place over and over keep a unit busy, each for as long as a read does.
+    pub fn keeps_busy(&self) -> bool {
+        !self.is_cached() && !self.joins
     }
 
     /// Commands at a time as far as they are known: what else is measured must not take the limit for something of the flash.
@@ -107,7 +116,8 @@ pub fn find(instrument: &mut Instrument<'_>, area: Area) -> Result<Queue, ProbeE
     let same = one_place(instrument, area, block)?;
     let other = all_over(instrument, area, BUSY.min(instrument.depth()))?;
     let unknown = Finding::undetermined(String::new(), "");
-    let mut queue = Queue { commands: unknown, intervals: [same, other], is_divided: false, alone };
+    let joins = joins(instrument, area, block)?;
+    let mut queue = Queue { commands: unknown, intervals: [same, other], is_divided: false, alone, joins };
     queue.commands = commands(instrument, area, &mut queue)?;
     Ok(queue)
 }
@@ -127,6 +137,25 @@ fn one_place(instrument: &mut Instrument<'_>, area: Area, sectors: u32) -> Resul
     }
     Ok(sum / PLACES as f64)
 }
+
+/// Whether several reads of one block that wait are done together: then so many follow one another faster than the second of two does that has to wait
+/// for the first, which has begun, beyond what it waits for behind another place.
+fn joins(instrument: &mut Instrument<'_>, area: Area, block: u32) -> Result<bool, ProbeError> {
+    const PLACES: usize = 24;
+    let busy = BUSY.min(instrument.depth());
+    let (mut waits, mut intervals) = (0.0, 0.0);
+    for _ in 0..PLACES {
+        let [read, other] = [(); 2].map(|()| random(instrument, area, block));
+        // What it waits for behind a read of any place is in front of the flash.
+        let [same, apart] = [read, other].map(|first| instrument.group([(first, Ns::ZERO), (read, STAGGER)]));
+        waits += same?[1].0 as f64 - apart?[1].0 as f64;
+        intervals += instrument.keep(busy, Ns::MAX, |_, number| (number < 48).then_some(read))?.interval();
+    }
+    Ok(intervals < JOINED * waits)
+}
+
+/// Part of the time for which one read waits for another that several follow one another at, at most, where they are done together.
+const JOINED: f64 = 0.75;
 
 /// Mean time between reads of blocks all over, so many under way, ns.
 fn all_over(instrument: &mut Instrument<'_>, area: Area, depth: u32) -> Result<f64, ProbeError> {
@@ -155,6 +184,10 @@ fn commands(
             statistic,
             "what was read comes from a buffer: no unit can be kept busy",
         ));
+    }
+    if queue.joins {
+        let reason = "reads of one place that wait are done together: no number of them keeps a unit busy for a known time";
+        return Ok(Finding::undetermined(statistic, reason));
     }
     let Some(held) = queue.held() else {
         return serial(instrument, area, queue, statistic);
