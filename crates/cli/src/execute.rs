@@ -374,8 +374,10 @@ impl Shared<'_> {
 /// One run per core, but no more at a time than half of the available memory holds.
 fn jobs(configs: &[RunConfig]) -> usize {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let largest =
-        configs.iter().map(|config| u64::from(config.profile.geometry.pages()) * STATE_BYTES_PER_PAGE).max();
+    let state = |config: &RunConfig| {
+        u64::from(config.profile.mapped().profile.geometry.pages()) * STATE_BYTES_PER_PAGE
+    };
+    let largest = configs.iter().map(state).max();
     match (largest, available_memory()) {
         (Some(largest), Some(available)) if largest > 0 => {
             cores.min((available / 2 / largest).max(1) as usize)

@@ -47,17 +47,20 @@ fn units_of(profile: &Profile) -> u64 {
 
 const PLAIN: &str = "sim:piq-128g:interface.command_queue=ncq:32,advanced_commands.die_interleave=false";
 
+/// A drive of 16 KiB pages placed by their addresses, each programmed alone.
+const PAGES_OF_16K: &str = "sim:tlc-nvme-1t:translation.unit_bytes=16384,translation.superblocks=false,\
+     translation.parity_one_in=0,translation.allocation=cwdp,timing.program_pages=1,timing.program_ns=600_000,slc_cache=none,\
+     write_buffer.entry_order=false,write_buffer.pages=1024,write_buffer.in_flight_pages=512";
+
 #[test]
 fn units_that_all_share_one_bus_are_no_buses_each() {
-    let of = probed("sim:tlc-nvme-1t:geometry.channels=1,geometry.blocks_per_plane=456");
+    let one = format!("{PAGES_OF_16K},geometry.channels=1,geometry.blocks_per_plane=456");
+    let of = probed(&one);
     let domains = of.findings.domains.as_ref().unwrap();
     assert!(domains.degree.value.is_none_or(|degree| degree == 1), "{:?}", domains.degree);
     assert!(domains.sub_domains.value.is_none_or(|units| units == 8), "{:?}", domains.sub_domains);
-    // Without registers that hide the bus, and with reads of whole pages, one is found.
-    let of = probed(
-        "sim:tlc-nvme-1t:geometry.channels=1,geometry.blocks_per_plane=456,advanced_commands.cache_read=false,\
-         translation.unit_bytes=16384,slc_cache=none,translation.superblocks=false,timing.program_pages=1",
-    );
+    // Without registers that hide the bus, one is found.
+    let of = probed(&format!("{one},advanced_commands.cache_read=false"));
     let domains = of.findings.domains.as_ref().unwrap();
     assert_eq!((domains.degree.value, domains.sub_domains.value), (Some(1), Some(8)), "{:?}", domains.degree);
     assert_eq!(of.profile.geometry.channels, 1);

@@ -97,9 +97,35 @@ fn facts(profile: &Profile) -> String {
     let geometry = &profile.geometry;
     let timing = &profile.timing;
     let transfer = timing.transfer(geometry.page_bytes);
+    let layout = profile.layout();
+    let (unit, program) = (geometry.page_bytes / layout.units_per_page, layout.program_units());
+    // What a program writes crosses the bus before it.
+    let load = u64::from(layout.planes * layout.program_pages) * (timing.command_ns + transfer.0);
+    let units = match profile.is_plain() {
+        true => String::new(),
+        false => format!(
+            "# units of {}: {} in a page, {program} in a program ({} of one die){}\n",
+            Bytes(u64::from(unit)),
+            layout.units_per_page,
+            planewise_model::words::counted(u64::from(layout.planes * layout.program_pages), "page"),
+            match layout.parity_one_in {
+                0 => String::new(),
+                one_in => format!("; one program in {one_in} is parity"),
+            }
+        ),
+    };
+    let cache = profile.slc_cache.map_or_else(String::new, |cache| {
+        let block = u64::from(geometry.pages_per_block / cache.bits_per_cell) * u64::from(geometry.page_bytes);
+        let of = |blocks: u32| Bytes(u64::from(blocks) * u64::from(geometry.planes()) * block);
+        format!(
+            "# SLC cache of about {}, and up to {} more where space is free\n",
+            of(cache.static_blocks),
+            of(cache.dynamic_blocks)
+        )
+    });
     let stripe = Bytes(u64::from(geometry.planes()) * u64::from(geometry.page_bytes));
     format!(
-        "# {}: {}\n# raw capacity {}, user capacity {} ({} pages of {})\n# {} chips, {} dies, {} planes; one page on each plane: {}\n# page transfer {transfer}, unloaded read {}, unloaded write {}\n",
+        "# {}: {}\n# raw capacity {}, user capacity {} ({} pages of {})\n# {} chips, {} dies, {} planes; one page on each plane: {}\n# page transfer {transfer}, unloaded read {}, unloaded write {}\n{units}{cache}",
         profile.name,
         profile.description,
         geometry.capacity(),
@@ -111,7 +137,7 @@ fn facts(profile: &Profile) -> String {
         geometry.planes(),
         stripe,
         planewise_model::Ns(timing.command_ns) + timing.read_ns.of_page(0) + transfer,
-        planewise_model::Ns(timing.command_ns) + transfer + timing.program_ns.of_page(0),
+        planewise_model::Ns(load) + timing.program_ns.of_page(0),
     )
 }
 

@@ -406,7 +406,7 @@ impl Device {
     }
 
     /// Starts what waits on an executor and goes first.
-    #[inline]
+    #[inline(always)]
     fn start_waiting<O: Observer>(
         &mut self,
         context: &mut Context<'_, O>,

@@ -104,6 +104,9 @@ pub(crate) struct Planes {
     cold: Vec<ColdBlocks>,
     hot_cold_separation: bool,
     program_pages: u32,
+    has_cache: bool,
+    /// Pages of its blocks.
+    cache_pages: u32,
     cache_blocks: Option<CacheBlocks>,
     /// By plane; empty where there is no cache.
     caches: Vec<PlaneCache>,
@@ -171,6 +174,8 @@ impl Planes {
                 .collect(),
             hot_cold_separation: policies.hot_cold_separation,
             program_pages: policies.program_pages,
+            has_cache: policies.cache.is_some(),
+            cache_pages: policies.cache.map_or(geometry.pages_per_block, |cache| cache.pages_per_block),
             cache_blocks: policies.cache,
             caches: vec![PlaneCache::default(); policies.cache.map_or(0, |_| planes.len())],
             is_cache: vec![false; policies.cache.map_or(0, |_| geometry.blocks() as usize)],
@@ -237,16 +242,14 @@ impl Planes {
         debug_assert_eq!(self.valid[index], FREE, "block {block} of plane {plane} is free");
         self.valid[index] = 0;
         if slot == CACHE {
-            self.is_cache[index] = true;
-            self.caches[plane as usize].blocks += 1;
-            self.counts[plane as usize].free_pages -= self.geometry.pages_per_block - self.capacity(slot);
+            self.enters_cache(plane, index);
         }
         self.open[plane as usize][slot] = OpenBlock { block, page: 0 };
         true
     }
 
     /// The last page of an open block was programmed.
-    #[inline]
+    #[inline(always)]
     fn close_block(&mut self, plane: u32, slot: usize) {
         let open = &mut self.open[plane as usize][slot];
         let block = std::mem::replace(&mut open.block, NO_BLOCK);
@@ -255,20 +258,29 @@ impl Planes {
         self.victims[plane as usize].closed(block, valid, clock);
         self.counts[plane as usize].bar = self.victims[plane as usize].bar();
         if slot == CACHE {
-            self.open[plane as usize][slot].page = self.geometry.pages_per_block;
-            self.caches[plane as usize].closed.push_back(block);
+            self.close_in_cache(plane, block);
         } else if let Some(cold) = self.cold.get_mut(plane as usize) {
             cold.closed(block);
         }
     }
 
+    #[inline(never)]
+    fn enters_cache(&mut self, plane: u32, index: usize) {
+        self.is_cache[index] = true;
+        self.caches[plane as usize].blocks += 1;
+        self.counts[plane as usize].free_pages -= self.geometry.pages_per_block - self.cache_pages;
+    }
+
+    #[inline(never)]
+    fn close_in_cache(&mut self, plane: u32, block: u32) {
+        self.open[plane as usize][CACHE].page = self.geometry.pages_per_block;
+        self.caches[plane as usize].closed.push_back(block);
+    }
+
     /// Pages of the block that a slot writes to.
     #[inline]
     fn capacity(&self, slot: usize) -> u32 {
-        match &self.cache_blocks {
-            Some(cache) if slot == CACHE => cache.pages_per_block,
-            _ => self.geometry.pages_per_block,
-        }
+        if slot == CACHE { self.cache_pages } else { self.geometry.pages_per_block }
     }
 
     /// Pages that one program of a slot writes.
@@ -288,6 +300,13 @@ impl Planes {
         let blocks = self.caches[plane as usize].blocks;
         let spare = self.free_pages(plane) >= cache.reserve + self.geometry.pages_per_block;
         self.free_blocks(plane) > 2 && (blocks < cache.always || blocks < cache.most && spare)
+    }
+
+    /// Whether the host's next page goes to the cache; has a block of it open then.
+    #[inline(never)]
+    fn opens_cache(&mut self, plane: u32) -> bool {
+        self.cache_takes(plane)
+            && (self.open[plane as usize][CACHE].page < self.capacity(CACHE) || self.open_block(plane, CACHE))
     }
 
     /// Pages that the next program of the host writes on a plane.
@@ -351,11 +370,8 @@ impl Planes {
     /// free page at all: a stream without a block to open writes to another's, so that free pages are what they promise.
     #[inline]
     fn slot_with_room(&mut self, plane: u32, stream: Stream) -> Option<usize> {
-        if stream == Stream::Host && self.cache_blocks.is_some() && self.cache_takes(plane) {
-            let has_room = self.open[plane as usize][CACHE].page < self.capacity(CACHE);
-            if has_room || self.open_block(plane, CACHE) {
-                return Some(CACHE);
-            }
+        if self.has_cache && stream == Stream::Host && self.opens_cache(plane) {
+            return Some(CACHE);
         }
         let slot = self.slot(plane, stream);
         if !self.is_full(plane, slot) { Some(slot) } else { self.other_slot_with_room(plane, stream, slot) }

@@ -35,6 +35,11 @@ impl Device {
         if !self.is_apart {
             return self.timing.read_ns.of_page(unit);
         }
+        self.read_time_apart(plane, (block, unit))
+    }
+
+    #[inline(never)]
+    fn read_time_apart(&self, plane: u32, (block, unit): (u32, u32)) -> Ns {
         match &self.operations.cache {
             Some(cache) if self.planes.is_in_cache(plane, block) => Ns(cache.read_ns),
             _ => self.timing.read_ns.of_page(self.operations.layout.page_of(unit)),
@@ -49,6 +54,11 @@ impl Device {
             let hold = (self.timing.command_ns + self.page_transfer.0) * u64::from(planes);
             return (Ns(hold), self.timing.program_ns.of_page(offset.1));
         }
+        self.program_cost_apart(plane, offset, planes)
+    }
+
+    #[inline(never)]
+    fn program_cost_apart(&self, plane: u32, offset: (u32, u32), planes: u32) -> (Ns, Ns) {
         let layout = &self.operations.layout;
         let cache = self.operations.cache.filter(|_| self.planes.is_in_cache(plane, offset.0));
         let units = self.units_of_program(plane, offset.0);
@@ -79,6 +89,7 @@ impl Device {
 
     /// Links to `first` the waiting transactions that its operation does, too: other units of the same pages, and those of the other planes of
     /// the die at the same place. Returns the number of planes.
+    #[inline(never)]
     pub(super) fn gather_units(
         &mut self,
         executor: u32,
@@ -178,8 +189,14 @@ impl Device {
     }
 
     /// Pages of the flash that the reads of an operation touch, each of which takes a command.
+    #[inline]
     pub(super) fn pages_touched(&self, first: u32, planes: u32) -> u32 {
-        if !self.gathers || self.operations.layout.planes == 1 {
+        if self.gathers { self.pages_of_units(first, planes) } else { planes }
+    }
+
+    #[inline(never)]
+    fn pages_of_units(&self, first: u32, planes: u32) -> u32 {
+        if self.operations.layout.planes == 1 {
             return planes;
         }
         let units_per_page = self.operations.layout.units_per_page;

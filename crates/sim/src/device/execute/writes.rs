@@ -122,6 +122,7 @@ impl Device {
     }
 
     /// A unit of a group was given its place: if it is the last on its plane, so ends what is programmed there.
+    #[inline(never)]
     fn end_program_of<O: Observer>(&mut self, context: &mut Context<'_, O>, index: u32, ppn: Ppn) {
         let plane = self.transactions[index].plane;
         let mut later = self.transactions[index].next;
