@@ -80,6 +80,10 @@ pub fn find(
             let sent = format!("{}; or the system sends it no flush", volatile.reason);
             Finding { reason: sent, ..volatile }.at_most(NOT_SENT)
         }
+        TargetKind::File if volatile.value == Some(true) => {
+            let own = format!("{}; or its file system has something of its own to write", volatile.reason);
+            Finding { reason: own, ..volatile }.at_most(NOT_SENT)
+        }
         _ => volatile,
     };
     Ok(Flush {
@@ -92,7 +96,7 @@ pub fn find(
     })
 }
 
-/// Confidence where a drive's system may have kept the flushes to itself.
+/// Confidence where a drive's system may have kept the flushes to itself, or a file system added to them.
 const NOT_SENT: f64 = 0.8;
 
 /// Around one write, medians, ns.
@@ -214,11 +218,12 @@ fn verdict(one: &One, rested: &Rested, many: &Many, present: Option<bool>) -> Fi
         one.read / 1e3
     );
     let waits = with - without;
-    if rested.is_longer && waits > SEEN.max(0.3 * without) {
+    let by_one = one.behind - one.alone;
+    // What waits after a rest waits before it, too.
+    if rested.is_longer && waits > SEEN.max(0.3 * without) && by_one > 0.5 * waits {
         let reason = "what was written still waits for a flush when all else has come to its end";
         return Finding::of(true, WAITS, statistic, reason);
     }
-    let by_one = one.behind - one.alone;
     if by_one > SHORTEST_PROGRAM && one.read < 0.5 * one.behind {
         let reason = "a flush waits for what was just written as long as a program takes, and a read, which meets the same controller, does not";
         return Finding::of(true, COMPARED, statistic, reason);
