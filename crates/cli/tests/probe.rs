@@ -69,7 +69,7 @@ fn a_quick_probe_finds_what_the_papers_drive_is_made_of() {
     for words in ["chunk size", "4 KiB", "write-order", "--units 20", "x/report.html", "x/profile.toml"] {
         assert!(said.out.contains(words), "{words}: {}", said.out);
     }
-    assert!(said.err.contains("stage 9 of 9, mapping"), "{}", said.err);
+    assert!(said.err.contains("stage 10 of 10, mapping"), "{}", said.err);
     let file = file(&place, "x");
     let (findings, domains) = (&file.findings, file.findings.domains.as_ref().unwrap());
     assert_eq!(file.status, Status::Complete);

@@ -8,8 +8,8 @@
 use super::domains::Domains;
 use super::error::ProbeError;
 use super::finding::Finding;
+use super::held::{ANCHORS, COMMAND_CYCLES, KEPT, busy, companions};
 use super::instrument::Instrument;
-use super::latency::{ANCHORS, COMMAND_CYCLES, KEPT, busy, companions};
 use super::pairs::Chunks;
 use super::statistics::{Moments, confidence};
 use crate::target::Operation;

@@ -15,12 +15,13 @@
 //! for the host. Planes that work together are places of their own, which shows in reads so many pages apart.
 
 pub use super::edges::LONGEST;
-use super::edges::{Compared, Folded, Grid, OfKind, PAIRS, Samples, TRIFLE, Times, error};
+use super::edges::{Compared, Folded, Grid, OfKind, PAIRS, Period, Samples, TRIFLE, Times, error};
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
 use super::page::{Kind, PERCEPTIBLE, Page, SIGNIFICANT, gcd};
 use super::queue::Queue;
+use super::rivals::moves_parts;
 use super::statistics::{Moments, confidence, in_errors, median, quantile};
 use crate::target::Operation;
 use planewise_model::words::counted;
@@ -37,6 +38,9 @@ const MOST: f64 = 0.4;
 const BY_READS: f64 = 0.8;
 /// Confidence where places are held for all of a read's latency, or noise hides small differences.
 const LESS_SURE: f64 = 0.9;
+
+/// Confidence where all on one bus may look like one place.
+const ONE_BUS: f64 = 0.85;
 
 /// What one kind of pairs says.
 #[derive(Clone, Copy, Debug)]
@@ -143,8 +147,14 @@ pub fn find(
         let Some(folded) = of_that.max_by(|one, other| one.z.total_cmp(&other.z)) else {
             return Ok(Finding::undetermined(statistic, "no probe shows the period by itself"));
         };
-        // Nor is it known whether whole pages are moved, behind which registers would hide the array.
-        return several(instrument, grid, &samples, folded, confidence(z).min(LESS_SURE), statistic);
+        // A bus that is slower than the arrays behind registers holds up all on it alike, if it moves whole pages.
+        let moves_parts = !queue.is_cached() && moves_parts(instrument, area, grid.step)?;
+        let most = if moves_parts { LESS_SURE } else { ONE_BUS };
+        let mut found = several(instrument, grid, &samples, folded, confidence(z).min(most), statistic)?;
+        if !moves_parts && found.value.is_some() {
+            found.reason += "; or pages on one bus, which moves whole ones more slowly than they are read: reads alone do not tell";
+        }
+        return Ok(found);
     }
     Ok(Finding::undetermined(String::new(), "nothing was measured"))
 }
@@ -211,9 +221,33 @@ fn several(
             return Ok(Finding::undetermined(statistic, reason));
         }
     }
+    // Nor where no two commands can wait for them together.
+    let (whole, of_whole) = whole_run(instrument, grid, period)?;
+    let serial = reads.usual + (whole / grid.step - 1) as f64 * longer;
+    let statistic = format!(
+        "{statistic}; {} in one read {:.1} us, {:.1} us page by page",
+        Bytes(whole * SECTOR_BYTES),
+        of_whole / 1e3,
+        serial / 1e3
+    );
+    if of_whole < SERIAL * serial {
+        let reason = "a read of all that seems to be in one place is faster than its pages one by one: planes that work together, or several places";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
     let size = Bytes(period.pages * grid.step * SECTOR_BYTES);
     let reason = "of the edges between pages, those at multiples of it are faster, and at all others reads wait for one another as inside a page: a chunk of several pages, or as many planes that do not work together";
     Ok(Finding::of(size, sure, statistic, reason))
+}
+
+/// A read of a whole run of pages, as far as one may be as long: its sectors, and the median of its latency, ns.
+fn whole_run(instrument: &mut Instrument<'_>, grid: Grid, period: Period) -> Result<(u64, f64), ProbeError> {
+    let sectors = (period.pages * grid.step).min(instrument.target().info().longest.0 / SECTOR_BYTES);
+    let mut times = Vec::new();
+    for _ in 0..64 {
+        let at = Lsn(grid.run(instrument, period) * grid.step);
+        times.push(instrument.single(Operation::read(at, sectors as u32))?.0 as f64);
+    }
+    Ok((sectors, median(&mut times)))
 }
 
 /// How edges at multiples of `part` pages inside chunks compare with what is inside pages, by kind of pairs.
@@ -310,13 +344,8 @@ fn by_reads(
     });
     let transfer = of_block(instrument, grid)?;
     // A run that planes read together would be done in less.
-    let whole = (period.pages * grid.step).min(instrument.target().info().longest.0 / SECTOR_BYTES);
-    let mut times = Vec::new();
-    for _ in 0..64 {
-        let at = Lsn(grid.run(instrument, period) * grid.step);
-        times.push(instrument.single(Operation::read(at, whole as u32))?.0 as f64);
-    }
-    let (of_whole, inside) = (median(&mut times), reads.usual);
+    let (whole, of_whole) = whole_run(instrument, grid, period)?;
+    let inside = reads.usual;
     let statistic = format!(
         "{statistic}; one read across takes {:.1} us at each {} edge and {:.1} us at others, {:.1} us inside; a block's transfer {:.1} us; {} {:.1} us",
         (inside + longer - saved) / 1e3,

@@ -3,8 +3,8 @@
 use super::domains::Domains;
 use super::error::ProbeError;
 use super::finding::Finding;
+use super::held::{KEPT, READS, companions};
 use super::instrument::Instrument;
-use super::latency::{KEPT, READS, companions};
 use super::pairs::Chunks;
 use super::queue::Queue;
 use super::statistics::{Moments, median, quantile};
@@ -126,6 +126,8 @@ pub(super) fn turn(
     })
 }
 
+/// Share of a distance between commands that those who are elsewhere may make up: all that a tenth leaves.
+const IDLE: f64 = 0.1;
 /// Time between two commands that can be told from none, ns.
 const SEEN: f64 = 50.0;
 
@@ -191,9 +193,25 @@ pub(super) fn command(
                 about: Some(interval),
             });
         }
+        // So few at a time do not keep what limits them busy all the time: of what a read spends elsewhere, each of them may leave its share.
+        let least = if queue.commands.value.is_some() { customers } else { 2.0 };
+        if (alone - interval) / least > IDLE * interval {
+            let reason = "reads all over the device complete no faster, in part because so few commands are taken at a time";
+            let behind = if is_clear { value.min(interval) } else { 0.0 };
+            return Ok(Command {
+                distance: Finding::undetermined(statistic, reason),
+                behind,
+                about: Some(interval),
+            });
+        }
         let reason = "reads all over the device complete no faster, and their units could";
         let behind = if is_clear { value.min(interval) } else { 0.0 };
         return Ok(Command { distance: Finding::of(interval, 0.92, statistic, reason), behind, about: None });
+    }
+    let shares_bus = domains.domain.is_none_or(|(_, degree)| degree < 2);
+    if shares_bus && value > SEEN && value < 1.2 * on_bus {
+        let reason = "commands follow one another no slower than their data on a bus, and all may share one";
+        return Ok(Command::unknown(statistic, reason));
     }
     let reason = "commands that share nothing else follow one another at this distance";
     Ok(if is_clear && moments.mean() < 3.0 * value {

@@ -4,8 +4,10 @@ use super::chunk;
 use super::error::ProbeError;
 use super::finding::Finding;
 use super::findings::Findings;
+use super::flush;
 use super::instrument::{Area, Instrument};
-use super::stages::{Entry, Options, STAGES, refilled, wanted};
+use super::options::Options;
+use super::stages::{Entry, STAGES, refilled, wanted};
 use super::statistics::median;
 use super::write_buffer;
 use crate::target::{Operation, Target, TargetInfo};
@@ -184,6 +186,18 @@ fn cost(
             Cost { serial: 8 * operations, written: 2 * operations * depths * page, ..Cost::default() }
         }
         "regions" => Cost { serial: 30_000, written: 8 * 4 * 512 * page, ..Cost::default() },
+        "flush" => {
+            let burst = (flush::BURST / page).clamp(flush::WRITES[0], flush::WRITES[1]);
+            let single = 2 * (flush::FLUSHES + flush::RESTS) as u64;
+            Cost {
+                serial: 2 * single,
+                written: (single + flush::BURSTS * burst) * page,
+                pause: (2 * flush::FLUSHES + 3 * flush::RESTS + flush::BURSTS as usize) as u64
+                    * flush::REST.0
+                    / 1_000_000,
+                ..Cost::default()
+            }
+        }
         "mapping" => Cost {
             serial: of(15_000, 60_000),
             written: area + ((1024 + 256 + 96) * chunk).min(4 * area) + 3 * (64 << 20),

@@ -4,6 +4,7 @@ use super::array::Array;
 use super::collection::Onset;
 use super::domains::Domains;
 use super::finding::{Curve, Finding};
+use super::flush::Flush;
 use super::interference::Interference;
 use super::latency::Latencies;
 use super::mapping::Mapping;
@@ -47,6 +48,8 @@ pub struct Findings {
     pub read_ahead: Option<ReadAhead>,
     /// The write buffer; nothing without writes.
     pub write_buffer: Option<WriteBuffer>,
+    /// What flushes cost; nothing without writes.
+    pub flush: Option<Flush>,
     /// Regions and batches for PASS.
     pub regions: Option<Regions>,
     /// How pairs of workloads disturb one another; nothing without writes.

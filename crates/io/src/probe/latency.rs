@@ -9,12 +9,16 @@ use super::controller::{self, Turn};
 use super::domains::Domains;
 use super::error::ProbeError;
 use super::finding::{Curve, Finding};
+use super::held::{COMMAND_CYCLES, Held, READS, doubt, hold, still_hold};
 use super::instrument::Instrument;
-use super::pairs::{Chunks, STAGGER};
-use super::queue::{BUSY, LIMITS, Queue};
+use super::page_types::{kinds, page_types, spread};
+use super::pairs::Chunks;
+use super::program::{self, Reads, UNSURE, Writes};
+use super::queue::Queue;
+use super::rivals::is_level;
 use super::statistics::{Moments, median, quantile};
 use crate::target::Operation;
-use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
+use planewise_model::{Bytes, Lsn, SECTOR_BYTES};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
@@ -61,26 +65,12 @@ pub struct Latencies {
     pub link: Finding<f64>,
 }
 
-/// Reads of one kind that are timed.
-pub(super) const READS: usize = 2048;
-/// Completions of one loop that keeps something busy.
-pub(super) const KEPT: u64 = 512;
-/// Anchors whose unit, or domain, is kept busy, one after another.
-pub(super) const ANCHORS: usize = 6;
-/// Command and address cycles of any flash: not to be seen from outside, assumed to be the 300 ns that data sheets of today's parts give.
-pub const COMMAND_CYCLES: f64 = 300.0;
-/// Most page types.
-const MOST_TYPES: usize = 4;
-/// Standard deviations by which page types must differ to be told apart.
-const APART: f64 = 3.2;
 /// Confidence of what a place is held for: buffers that serve other places may make it look slow.
 const HELD: f64 = 0.95;
 /// Confidence where it may be an array, whose drives have controllers that may be what is held.
 const NOT_ONE: f64 = 0.85;
 /// Confidence where a read holds all there is for all of its latency: nothing is in front of the flash, or a drive takes one command at a time.
 const ALL_HELD: f64 = 0.9;
-/// Share of a time that may be unknown for it to be stated: half of the tenth within which it is said to be.
-const UNSURE: f64 = 0.05;
 
 /// What earlier stages found.
 #[derive(Clone, Copy)]
@@ -140,13 +130,24 @@ pub fn find(
         true => None,
         false => hold(instrument, chunks, domains, queue, [block, whole], block_mean)?,
     };
+    let doubt = match &held {
+        Some(_) if !known.is_one() && is_level(instrument, chunks)? => Some(
+            "a place is held by two blocks for as long as by one: by the controller of one of several drives, perhaps",
+        ),
+        Some(held) if !known.is_one() => doubt(held, &longer, queue, units),
+        _ => None,
+    };
+    let held = held.filter(|_| doubt.is_none());
     let sure_of_held = match (queue.holds_all(), known.is_one()) {
         (_, false) => NOT_ONE,
         (true, true) => ALL_HELD,
         (false, true) => HELD,
     };
-    let unknown = "units are not known, so that none can be kept busy";
-    let not_held = "reads of one place are as fast as reads of all places, so that no unit can be kept busy";
+    let not_held = doubt
+        .or(queue.joins.then_some(
+            "reads of one place that wait are done together, and no other places are known to share a unit",
+        ))
+        .unwrap_or("reads of one place are as fast as reads of all places, so that no unit can be kept busy");
     let unit_hold = match &held {
         Some(Held { short, longer }) => {
             let statistic = format!(
@@ -249,110 +250,20 @@ pub fn find(
         None => Finding::undetermined(String::new(), not_held),
     };
 
-    let mut chunk_write = None;
-    let mut program = Finding::undetermined(String::new(), "nothing may be written");
-    let (mut sustained_write, mut program_most) = (None, None);
-    let mut turn = Finding::undetermined(String::new(), "programs hide what it costs to turn");
-    if instrument.may_write() {
-        let writes = idle_writes(instrument, chunks)?;
-        chunk_write = Some(median(&mut writes.clone()));
-        program = match (buffered, units) {
-            // What a write spends outside the array is not known, either.
-            (Some(_), None) => Finding::undetermined(String::new(), unknown),
-            (Some(false), Some(_)) => {
-                let types = page_types(&writes);
-                // Writes that wait for collection are slower, and their share is no kind of pages.
-                let middle = median(&mut writes.clone());
-                let is_even = types.len() > 1 || (types[0] / middle - 1.0).abs() < 0.02;
-                let statistic = |outside: String| {
-                    format!(
-                        "{} writes on an idle device: {}, {}{outside}",
-                        writes.len(),
-                        kinds(&types),
-                        spread(&types)
-                    )
-                };
-                // A write does all that a read of a chunk does, with a program for the array read.
-                match array {
-                    None => Finding::undetermined(statistic(String::new()), not_held),
-                    Some(_) if !is_even || types.last() > types.first().map(|first| 8.0 * first).as_ref() => {
-                        let reason = "some writes take longer than others: for collections";
-                        Finding::undetermined(
-                            statistic(format!("; half of them no more than {:.1} us", middle / 1e3)),
-                            reason,
-                        )
-                    }
-                    Some([least, most]) => {
-                        let centre = (least + most) / 2.0;
-                        let types = if types.len() == 1 { vec![middle] } else { types.clone() };
-                        let values: Vec<f64> =
-                            types.iter().map(|mean| (mean - chunk_mean + centre).max(0.0)).collect();
-                        let statistic = statistic(format!(
-                            "; a read takes {:.1} us, {:.1} to {:.1} us of it in the array",
-                            chunk_mean / 1e3,
-                            least / 1e3,
-                            most / 1e3
-                        ));
-                        if (most - least) / 2.0 < UNSURE * values[0] {
-                            let reason = "latency of a write, less what a read spends outside the array";
-                            Finding::of(values, sure_of_held.min(0.9), statistic, reason)
-                        } else {
-                            Finding::undetermined(
-                                statistic,
-                                "what a read spends outside the array is not known",
-                            )
-                        }
-                    }
-                }
-            }
-            (Some(true), Some(units)) => {
-                let bus_hold = COMMAND_CYCLES + bytes(whole) * bus;
-                let waits = behind_programs(instrument, chunks, units, block_read, bus_hold)?;
-                // Before buffers are full.
-                let write = chunk_write.unwrap_or(0.0);
-                let reads = reads_all_over(instrument, chunks)?;
-                turn = controller::turn(instrument, chunks, [chunk_read, write], command.value, reads)?;
-                let interval = sustained_writes(instrument, chunks)?;
-                sustained_write = Some(interval);
-                let sustained = interval * units as f64 - bus_hold;
-                let found = behind_buffer(waits, overhead - bus_hold, sustained);
-                program_most = Some(found.1);
-                if interval < 1.5 * reads {
-                    found.0.not_known(
-                        "writes are about as fast as reads: something in front of the flash may limit both",
-                    )
-                } else {
-                    found.0
-                }
-            }
-            _ => Finding::undetermined(String::new(), "whether a write buffer hides programs is not known"),
-        };
-    }
-    let shortest = read.value.as_ref().map_or(0.0, |values| values.iter().copied().fold(0.0, f64::max));
-    if shortest > 0.0
-        && program
-            .value
-            .as_ref()
-            .is_some_and(|values| values.iter().any(|&value| value > LONGEST_PROGRAM * shortest))
-    {
-        let reason = "what was seen is longer than a program: collections";
-        program = Finding::undetermined(program.statistic, reason);
-    }
-    if program.value.as_ref().is_some_and(|values| values.iter().any(|&value| value < shortest)) {
-        let reason = "what was seen is shorter than an array read, and no program is";
-        program = Finding::undetermined(program.statistic, reason);
-    }
-    if instrument.may_write() && sustained_write.is_none() {
-        sustained_write = Some(sustained_writes(instrument, chunks)?);
-    }
-    let write_command = match (buffered, units, program.value.as_deref()) {
-        (Some(true), Some(units), Some(programs)) => {
-            let interval = sustained_write.unwrap_or(0.0);
-            let cycle = Moments::of(programs.iter().copied()).mean() + COMMAND_CYCLES + bytes(whole) * bus;
-            (interval > 1.05 * cycle / units as f64).then_some(interval)
-        }
-        _ => None,
+    let reads = Reads {
+        block: block_read,
+        chunk: chunk_read,
+        chunk_mean,
+        array,
+        longest: read.value.as_ref().map_or(0.0, |values| values.iter().copied().fold(0.0, f64::max)),
+        on_bus: COMMAND_CYCLES + bytes(whole) * bus,
+        overhead,
+        command: command.value,
+        sure: sure_of_held,
+        not_held,
     };
+    let Writes { chunk: chunk_write, program, program_most, turn, sustained, command: write_command } =
+        program::find(instrument, chunks, buffered, units, &reads)?;
     let latencies = Latencies {
         block_read,
         chunk_read,
@@ -367,7 +278,7 @@ pub fn find(
         queues_inside,
         turn,
         write_command,
-        sustained_write,
+        sustained_write: sustained,
         cache_read,
         behind,
         command_about,
@@ -394,70 +305,6 @@ fn idle(
     Ok(times.into_iter().map(|time| is_usual(time).then_some(time)).collect())
 }
 
-fn idle_writes(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<Vec<f64>, ProbeError> {
-    let mut times = Vec::new();
-    for _ in 0..READS / 2 {
-        let start = chunks.at(instrument.rng.random_range(0..chunks.count())).0;
-        times.push(instrument.single(Operation::write(start, chunks.sectors as u32))?.0 as f64);
-        // A collection that one of them began is over.
-        instrument.pause(Ns::from_millis(2))?;
-    }
-    let limit = 4.0 * median(&mut times.clone());
-    times.retain(|&time| time < limit);
-    Ok(times)
-}
-
-/// Most array reads that a program takes: 10 to 30 in all flash from SLC to QLC.
-const LONGEST_PROGRAM: f64 = 60.0;
-/// Fewest times of which kinds of pages are told apart.
-const FEWEST: usize = 24;
-
-/// Means of the kinds of pages, ascending: as many equal shares of the sorted times as are clearly apart. One mean of few times, 0 of none.
-fn page_types(times: &[f64]) -> Vec<f64> {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    // Stragglers would make a kind of their own.
-    let kept = &sorted[..sorted.len() - sorted.len() / 50];
-    let most = if kept.len() < FEWEST { 1 } else { MOST_TYPES };
-    for types in (2..=most).rev() {
-        let shares: Vec<Moments> = (0..types)
-            .map(|share| {
-                let (from, to) = (kept.len() * share / types, kept.len() * (share + 1) / types);
-                // The edges of a share hold its neighbours' pages when shares are not quite equal.
-                let trim = (to - from) / 16;
-                Moments::of(kept[from + trim..to - trim].iter().copied())
-            })
-            .collect();
-        // Noise split into equal shares has no gaps: between kinds of pages there are few, where one kind has most.
-        let gaps_are_empty = (1..types).all(|share| {
-            let at = kept.len() * share / types;
-            let width = kept.len() / types / 8;
-            let (low, high) = (kept[at - width], kept[(at + width).min(kept.len() - 1)]);
-            let around = &shares[share - 1..=share];
-            high - low > 0.6 * (around[1].mean() - around[0].mean())
-        });
-        let are_apart = gaps_are_empty
-            && shares.windows(2).all(|pair| {
-                let deviation = (pair[0].variance().sqrt() + pair[1].variance().sqrt()) / 2.0;
-                pair[1].mean() - pair[0].mean() > (APART * deviation).max(0.03 * pair[0].mean())
-            });
-        if are_apart {
-            return shares.iter().map(Moments::mean).collect();
-        }
-    }
-    vec![Moments::of(kept.iter().copied()).mean()]
-}
-
-/// How many kinds of pages these are.
-fn kinds(types: &[f64]) -> String {
-    if types.len() == 1 { "1 kind of pages".to_owned() } else { format!("{} kinds of pages", types.len()) }
-}
-
-fn spread(types: &[f64]) -> String {
-    let each: Vec<String> = types.iter().map(|mean| format!("{:.1} us", mean / 1e3)).collect();
-    each.join(" / ")
-}
-
 fn distribution(times: &[f64]) -> Curve {
     let mut sorted = times.to_vec();
     let points = (0..=100)
@@ -469,207 +316,4 @@ fn distribution(times: &[f64]) -> Curve {
         y: "share of reads at or below it, %".into(),
         lines: vec![("reads".into(), points)],
     }
-}
-
-/// Chunks that satisfy a condition together with an anchor.
-pub(super) fn companions(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    most: usize,
-    wanted: impl Fn(u64, u64) -> bool,
-) -> Vec<Lsn> {
-    let anchor = instrument.rng.random_range(0..chunks.count());
-    let number = chunks.at(anchor).1;
-    let mut found = vec![chunks.at(anchor).0];
-    for _ in 0..400 * most {
-        if found.len() >= most {
-            break;
-        }
-        let (start, other) = chunks.at(instrument.rng.random_range(0..chunks.count()));
-        if wanted(number, other) && !found.contains(&start) {
-            found.push(start);
-        }
-    }
-    found
-}
-
-/// Whether chunks still share units as they did when the units were found: a device that sends writes to idle units has moved them.
-fn still_hold(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    domains: &Domains,
-) -> Result<bool, ProbeError> {
-    let Some(unit) = domains.unit else { return Ok(true) };
-    let block = instrument.block_sectors();
-    let mut classes = [Moments::default(); 2];
-    for number in 0..512 {
-        let shares = number % 2 == 1;
-        let pair = companions(instrument, chunks, 2, |one, other| unit.holds(one, other) == shares);
-        let &[first, second] = pair.as_slice() else { continue };
-        let (first, second) = (first.max(second), first.min(second));
-        let group = [(Operation::read(first, block), Ns::ZERO), (Operation::read(second, block), STAGGER)];
-        classes[usize::from(shares)].add(instrument.group(group)?[1].0 as f64);
-    }
-    let contrast = classes[1].mean() - classes[0].mean();
-    Ok(contrast > 0.75 * domains.unit_contrast)
-}
-
-/// Time for which a unit is held by the read of a block, and how much longer by that of a chunk, over anchors.
-struct Held {
-    short: Moments,
-    longer: Moments,
-}
-
-/// Times between completions of reads of one place that is kept busy, of a block and of a chunk; `alone` is the mean latency of a block on an idle
-/// device. Where what was just read comes from a buffer, reads of one unit instead. None when they are not clearly slower than reads all over.
-fn hold(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    domains: &Domains,
-    queue: &Queue,
-    [block, whole]: [u32; 2],
-    alone: f64,
-) -> Result<Option<Held>, ProbeError> {
-    let unit = match domains.unit {
-        _ if !queue.is_cached() => None,
-        None => return Ok(None),
-        unit => unit,
-    };
-    let mut held = Held { short: Moments::default(), longer: Moments::default() };
-    for _ in 0..2 * ANCHORS {
-        let places = match unit {
-            Some(unit) => companions(instrument, chunks, 48, |one, other| unit.holds(one, other)),
-            None => vec![chunks.at(instrument.rng.random_range(0..chunks.count())).0],
-        };
-        let mut kept = Vec::new();
-        let mut own = Moments::default();
-        for place in places {
-            let time = instrument.single(Operation::read(place, block))?.0 as f64;
-            // What a buffer serves says nothing of the unit.
-            if time > 0.5 * alone {
-                kept.push(place);
-                own.add(time);
-            }
-        }
-        if kept.len() < if unit.is_some() { 8 } else { 1 } {
-            continue;
-        }
-        let short = busy(instrument, &kept, BUSY, block)?;
-        // Pages that take different times to read are not drawn equally often.
-        held.short.add(short + alone - own.mean());
-        held.longer.add(busy(instrument, &kept, BUSY, whole)? - short);
-    }
-    let is_slower = held.short.mean() > LIMITS * queue.intervals[1];
-    Ok((held.short.count >= 2.0 && is_slower).then_some(held))
-}
-
-/// Mean time between completions of reads of blocks all over, with as many under way as can be, ns.
-fn reads_all_over(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<f64, ProbeError> {
-    let (depth, block) = (instrument.depth(), instrument.block_sectors());
-    let result = instrument.keep(depth, Ns::MAX, |rng, number| {
-        let start = chunks.at(rng.random_range(0..chunks.count())).0;
-        (number < 4 * KEPT).then(|| Operation::read(start, block))
-    })?;
-    Ok(result.steady_interval(depth))
-}
-
-/// Mean time between completions while `depth` reads of these places, in turn, are under way.
-pub(super) fn busy(
-    instrument: &mut Instrument<'_>,
-    places: &[Lsn],
-    depth: u32,
-    sectors: u32,
-) -> Result<f64, ProbeError> {
-    let result = instrument.keep(depth, Ns::MAX, |_, number| {
-        let place = places[number as usize % places.len()];
-        (number < KEPT).then(|| Operation::read(place, sectors))
-    })?;
-    Ok(result.interval())
-}
-
-/// Program times behind a write buffer: how long reads wait for a unit that programs, less what else they wait for (`delay_to_program` is what to add),
-/// if random writes sustain what units do that run one such program at a time. Otherwise reads may have waited for several, or something else may
-/// limit writes.
-fn behind_buffer(
-    waits: Option<(Vec<f64>, String)>,
-    delay_to_program: f64,
-    sustained: f64,
-) -> (Finding<Vec<f64>>, f64) {
-    let by_rate = format!(
-        "what random writes sustain is a program of {:.1} us at a time in each unit",
-        sustained / 1e3
-    );
-    let Some((delays, statistic)) = waits else {
-        let reason = "the write buffer hides programs, and no reads wait for them";
-        return (Finding::undetermined(by_rate, reason), sustained.max(0.0));
-    };
-    let statistic = format!("{statistic}; {by_rate}");
-    let values: Vec<f64> = delays.iter().map(|delay| (delay + delay_to_program).max(0.0)).collect();
-    let mean = Moments::of(values.iter().copied()).mean();
-    let most = mean.min(sustained.max(0.0));
-    if (sustained - mean).abs() > 2.0 * UNSURE * mean {
-        let reason = "reads wait for another time than a program takes by the rate of writes: for several programs, or something else limits writes";
-        return (Finding::undetermined(statistic, reason), most);
-    }
-    let reason = "how long reads wait for the unit that programs what a write left in the buffer, and as long as writes sustain";
-    // The rate has less noise.
-    let values = values.into_iter().map(|value| value * sustained / mean).collect();
-    (Finding::of(values, 0.8, statistic, reason), most)
-}
-
-/// How long reads wait behind a program that a write just started from the buffer: kinds of delays, and the statistic; none when too few
-/// reads meet one.
-fn behind_programs(
-    instrument: &mut Instrument<'_>,
-    chunks: Chunks,
-    units: u64,
-    alone: f64,
-    bus_hold: f64,
-) -> Result<Option<(Vec<f64>, String)>, ProbeError> {
-    const WANTED: usize = 192;
-    let block = instrument.block_sectors();
-    let (mut delays, mut reads) = (Vec::new(), 0u64);
-    let most = (units * 64).clamp(600, 2500);
-    // A read that only waits for a transfer on its bus is no measure of a program.
-    let least = (0.4 * alone).max(1.3 * bus_hold);
-    while delays.len() < WANTED && reads < most {
-        let places = [(); 2].map(|()| chunks.at(instrument.rng.random_range(0..chunks.count())).0);
-        instrument.single(Operation::write(places[0], chunks.sectors as u32))?;
-        let delay = instrument.single(Operation::read(places[1], block))?.0 as f64 - alone;
-        // The flash has to be idle again, and nothing of this write on its way.
-        instrument.pause(Ns::from_millis(4))?;
-        reads += 1;
-        if delay > least {
-            delays.push(delay);
-        }
-        if reads == most / 2 && delays.len() < 6 {
-            return Ok(None);
-        }
-    }
-    // A write starts one program at least: fewer reads that meet one wait for something rarer.
-    if delays.len() < FEWEST || (delays.len() as f64) < 0.5 * reads as f64 / units as f64 {
-        return Ok(None);
-    }
-    let limit = 3.0 * median(&mut delays.clone());
-    delays.retain(|&delay| delay < limit);
-    let types = page_types(&delays);
-    let statistic =
-        format!("{} of {reads} reads right after a write waited, {}", delays.len(), spread(&types));
-    Ok(Some((types, statistic)))
-}
-
-/// Mean time between completions of writes of chunks, all over the area, once every buffer is full.
-fn sustained_writes(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<f64, ProbeError> {
-    let depth = instrument.depth().min(64);
-    let bytes = (chunks.sectors * SECTOR_BYTES).max(1);
-    let writes = ((128 << 20) / bytes).max(4096);
-    let result = instrument.keep(depth, Ns::MAX, |rng, number| {
-        (number < writes).then(|| {
-            Operation::write(chunks.at(rng.random_range(0..chunks.count())).0, chunks.sectors as u32)
-        })
-    })?;
-    // Completions are in order of time; the second half has no free buffer left.
-    let half = result.latencies.len() / 2;
-    let interval = result.second_half_interval();
-    Ok(if half > 0 { interval } else { result.interval() })
 }

@@ -8,8 +8,8 @@
 
 use super::error::ProbeError;
 use super::finding::Finding;
+use super::held::companions;
 use super::instrument::{Area, Instrument};
-use super::latency::companions;
 use super::pairs::{Chunks, STAGGER};
 use super::prepare;
 use super::relation::Relation;

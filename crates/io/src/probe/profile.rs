@@ -5,7 +5,7 @@
 
 use super::controller::Turn;
 use super::findings::Findings;
-use super::latency::COMMAND_CYCLES;
+use super::held::COMMAND_CYCLES;
 use super::mapping::Mapping;
 use super::queue::Commands;
 use super::relation::Relation;
@@ -363,7 +363,7 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
             run_pages: stripe(profile),
             entry_order: true,
             in_flight_pages: 2 * planes,
-            power_loss_protection: true,
+            power_loss_protection: protection(findings, source),
         });
     }
     if let Some(ahead) = findings.read_ahead.as_ref().filter(|ahead| ahead.present.value == Some(true)) {
@@ -387,6 +387,15 @@ fn controller(profile: &mut Profile, findings: &Findings, source: &mut Source) {
     if let Some(region) = region {
         source.note_found(format!("regions of {region}, one operation at a time in each"));
         profile.regions = Some(Regions { mib: (region.0 >> 20).max(1) as u32, operations: 1 });
+    }
+}
+
+/// Whether capacitors keep the write buffer: a flush that has nothing to do says so.
+fn protection(findings: &Findings, source: &mut Source) -> bool {
+    match findings.flush.as_ref().and_then(|flush| flush.volatile.value) {
+        Some(true) => source.found(false, "a write buffer that is lost with the power".into()),
+        Some(false) => source.found(true, "capacitors that keep the write buffer".into()),
+        None => source.assumed(true, "capacitors that keep the write buffer"),
     }
 }
 

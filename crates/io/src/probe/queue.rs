@@ -11,6 +11,7 @@
 use super::error::ProbeError;
 use super::finding::Finding;
 use super::instrument::{Area, Instrument};
+use super::pairs::STAGGER;
 use super::statistics::median;
 use crate::target::Operation;
 use planewise_model::{Lsn, Ns, SECTOR_BYTES};
@@ -46,6 +47,9 @@ pub struct Queue {
     pub is_divided: bool,
     /// Latency of a block on an idle device, and of one that was just read, ns.
     pub alone: [f64; 2],
+    /// Whether reads of one place that wait are done together, so that it looks faster than it is.
+    #[serde(default)]
+    pub joins: bool,
 }
 
 impl Queue {
@@ -53,13 +57,18 @@ impl Queue {
     pub fn held(&self) -> Option<f64> {
         let [same, other] = self.intervals;
         // What takes longer than a read alone is a read of another kind: most come from a buffer.
-        let is_of_flash = !self.is_cached() && same < 1.2 * self.alone[0];
+        let is_of_flash = self.keeps_busy() && same < 1.2 * self.alone[0];
         (is_of_flash && same > LIMITS * other).then_some(same)
     }
 
     /// Whether what was just read comes from a buffer.
     pub fn is_cached(&self) -> bool {
         self.alone[1] < 0.9 * self.alone[0]
+    }
+
+    /// Whether reads of one place over and over keep a unit busy, each for as long as a read does.
+    pub fn keeps_busy(&self) -> bool {
+        !self.is_cached() && !self.joins
     }
 
     /// Commands at a time as far as they are known: what else is measured must not take the limit for something of the flash.
@@ -82,8 +91,12 @@ impl Queue {
 pub(super) const LIMITS: f64 = 1.3;
 /// Reads under way when a place is kept busy.
 pub(super) const BUSY: u32 = 4;
-/// Confidence of a number that is concluded from times: noise and the controller move it by one or two.
-const COUNTED: f64 = 0.85;
+/// Confidence of a number that is concluded from times, behind few commands and behind many.
+const COUNTED: f64 = 0.95;
+/// Commands by which what is found behind many and behind few may differ.
+const AGREE: f64 = 0.3;
+/// By how many fewer commands are tried to see what each costs.
+const FEWER: u32 = 8;
 /// Bursts behind a statement on one number of commands.
 const BURSTS: usize = 32;
 
@@ -103,7 +116,8 @@ pub fn find(instrument: &mut Instrument<'_>, area: Area) -> Result<Queue, ProbeE
     let same = one_place(instrument, area, block)?;
     let other = all_over(instrument, area, BUSY.min(instrument.depth()))?;
     let unknown = Finding::undetermined(String::new(), "");
-    let mut queue = Queue { commands: unknown, intervals: [same, other], is_divided: false, alone };
+    let joins = joins(instrument, area, block)?;
+    let mut queue = Queue { commands: unknown, intervals: [same, other], is_divided: false, alone, joins };
     queue.commands = commands(instrument, area, &mut queue)?;
     Ok(queue)
 }
@@ -123,6 +137,25 @@ fn one_place(instrument: &mut Instrument<'_>, area: Area, sectors: u32) -> Resul
     }
     Ok(sum / PLACES as f64)
 }
+
+/// Whether several reads of one block that wait are done together: then so many follow one another faster than the second of two does that has to wait
+/// for the first, which has begun, beyond what it waits for behind another place.
+fn joins(instrument: &mut Instrument<'_>, area: Area, block: u32) -> Result<bool, ProbeError> {
+    const PLACES: usize = 24;
+    let busy = BUSY.min(instrument.depth());
+    let (mut waits, mut intervals) = (0.0, 0.0);
+    for _ in 0..PLACES {
+        let [read, other] = [(); 2].map(|()| random(instrument, area, block));
+        // What it waits for behind a read of any place is in front of the flash.
+        let [same, apart] = [read, other].map(|first| instrument.group([(first, Ns::ZERO), (read, STAGGER)]));
+        waits += same?[1].0 as f64 - apart?[1].0 as f64;
+        intervals += instrument.keep(busy, Ns::MAX, |_, number| (number < 48).then_some(read))?.interval();
+    }
+    Ok(intervals < JOINED * waits)
+}
+
+/// Part of the time for which one read waits for another that several follow one another at, at most, where they are done together.
+const JOINED: f64 = 0.75;
 
 /// Mean time between reads of blocks all over, so many under way, ns.
 fn all_over(instrument: &mut Instrument<'_>, area: Area, depth: u32) -> Result<f64, ProbeError> {
@@ -152,6 +185,10 @@ fn commands(
             "what was read comes from a buffer: no unit can be kept busy",
         ));
     }
+    if queue.joins {
+        let reason = "reads of one place that wait are done together: no number of them keeps a unit busy for a known time";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
     let Some(held) = queue.held() else {
         return serial(instrument, area, queue, statistic);
     };
@@ -173,21 +210,28 @@ fn commands(
     let statistic = format!(
         "{statistic}; of reads behind {} of one block, {} pass them, {} wait for all of them, {} for some",
         tried - 1,
-        far.passing,
+        far.passing.len(),
         far.last,
         far.waiting.len() - far.last
     );
     let wait = far.waiting.len();
-    if far.passing > 3 && wait - far.last > 3 {
+    if far.passing.len() > 3 && wait - far.last > 3 {
         queue.is_divided = true;
         let reason = "some reads wait behind those of one block, and others do not: as in an array of drives";
         return Ok(Finding::undetermined(statistic, reason));
     }
-    if far.passing > 4 * wait {
+    if far.passing.len() > 4 * wait {
+        // Where the controller takes half as long as a unit for each, a part of them may be waited for, which a few less show.
+        let fewer = Behind::of(instrument, place, (tried - 1).saturating_sub(FEWER).max(1))?;
+        let [most, least] = [&far, &fewer].map(|of| median(&mut of.passing.clone()));
+        if most - least > 0.75 * held * f64::from(FEWER) || 4 * fewer.waiting.len() > fewer.passing.len() {
+            let reason = "each command more costs what a unit needs, though what they wait for in all is no longer than a controller may need";
+            return Ok(Finding::undetermined(statistic, reason));
+        }
         let reason = "it passes all that wait for the unit";
         return Ok(Finding::of(Commands::AtLeast(tried), 0.95, statistic, reason));
     }
-    if far.passing > 3 {
+    if far.passing.len() > 3 {
         let reason = "as many wait for all reads of one block as if there were few units, or few drives";
         return Ok(Finding::undetermined(statistic, reason));
     }
@@ -205,9 +249,8 @@ fn commands(
     let Some(near) = near.filter(|_| number + 4 < tried) else {
         return Ok(Finding::undetermined(statistic, "it takes about as many as were tried"));
     };
-    let step = (far.wait() - near.wait()) / f64::from(tried - 1 - number);
-    if (step / held - 1.0).abs() > 0.15 {
-        let reason = "from no number of commands on does each one more cost what a unit needs";
+    if (far.depth() - near.depth()).abs() > AGREE {
+        let reason = "behind more of them it is another number: from no number of commands on does each one more cost what a unit needs";
         return Ok(Finding::undetermined(statistic, reason));
     }
     if (depth - whole).abs() > 0.15 || whole < 1.0 {
@@ -235,10 +278,10 @@ struct Place {
 
 /// Reads of places all over, each behind so many of one block.
 struct Behind {
-    /// How many did not wait for them.
-    passing: usize,
-    /// Of those that waited, for how long each did, ns, and how many commands were taken at a time by that.
-    waiting: Vec<[f64; 2]>,
+    /// When those that did not wait for them were taken, ns.
+    passing: Vec<f64>,
+    /// How many commands were taken at a time by how long each waited that did.
+    waiting: Vec<f64>,
     /// How many waited for all: they are for the same unit, or few commands are taken at a time.
     last: usize,
 }
@@ -250,25 +293,24 @@ impl Behind {
         let mut own = Vec::new();
         for _ in 0..BURSTS {
             let places = [random(instrument, area, sectors), random(instrument, area, block)];
-            let [first, last] = places.map(|read| instrument.single(read));
-            own.push((places, first?.0 as f64, last?.0 as f64));
+            own.push((places, instrument.single(places[1])?.0 as f64));
         }
-        let usual = own.iter().map(|own| own.1).sum::<f64>() / own.len() as f64;
-        let mut behind = Behind { passing: 0, waiting: Vec::new(), last: 0 };
+        let mut behind = Behind { passing: Vec::new(), waiting: Vec::new(), last: 0 };
         let before = f64::from(number);
-        for ([first, last], own_first, own_last) in own {
+        for ([first, last], own_last) in own {
             let mut reads = vec![first; number as usize];
             reads.push(last);
-            let time = instrument.burst(&reads)?.last().map_or(0.0, |end| end.0 as f64);
-            // A kind of pages that takes longer to read holds its unit longer.
-            let held = (held + own_first - usual).max(0.5 * held);
-            // It is taken when so many are complete: the first after its own latency, the others each a holding of the unit later.
-            let depth = before - (time - own_first - own_last) / held;
+            let mut ends: Vec<f64> = instrument.burst(&reads)?.iter().map(|end| end.0 as f64).collect();
+            let time = ends.pop().unwrap_or(0.0);
+            ends.sort_unstable_by(f64::total_cmp);
+            // It is taken when so many are complete. They are counted, as the first of many may take longer than alone: a controller that takes in commands
+            // before it begins with any.
+            let depth = before + 1.0 - complete(&ends, time - own_last, held);
             if time < own_last + before * 1.2 * least + 0.5 * held {
-                behind.passing += 1;
+                behind.passing.push(time - own_last);
             } else {
                 behind.last += usize::from(number > 8 && depth < 1.5 + 0.05 * before);
-                behind.waiting.push([(time - own_first - own_last) * place.held / held, depth]);
+                behind.waiting.push(depth);
             }
         }
         Ok(behind)
@@ -276,13 +318,19 @@ impl Behind {
 
     /// The median of those that waited.
     fn depth(&self) -> f64 {
-        let mut depths: Vec<f64> = self.waiting.iter().map(|one| one[1]).collect();
-        if depths.is_empty() { 1.0 } else { median(&mut depths) }
+        if self.waiting.is_empty() { 1.0 } else { median(&mut self.waiting.clone()) }
     }
+}
 
-    /// For how long, by the median, ns.
-    fn wait(&self) -> f64 {
-        median(&mut self.waiting.iter().map(|one| one[0]).collect::<Vec<f64>>())
+/// How many of these, in order of time, were complete at a moment: between two of them a part of one, before the first and behind the last one more for each time
+/// for which the unit is held.
+fn complete(ends: &[f64], at: f64, held: f64) -> f64 {
+    let after = ends.partition_point(|&end| end <= at);
+    match (after.checked_sub(1).map(|before| ends[before]), ends.get(after)) {
+        (Some(before), Some(next)) => after as f64 + (at - before) / (next - before),
+        (Some(last), None) => after as f64 + (at - last) / held,
+        (None, Some(first)) => 1.0 - (first - at) / held,
+        (None, None) => 0.0,
     }
 }
 
@@ -313,9 +361,27 @@ fn serial(
     // Pages of up to 32 KiB.
     let pages = (sectors * SECTOR_BYTES) as f64 / f64::from(32 << 10);
     let statistic = format!("{statistic}; a read of {} KiB takes {:.1} us", sectors / 2, large / 1e3);
+    if large < 1.5 * alone {
+        let reason = "no two reads overlap, but large ones take as long as small ones: what limits them may be in front of all flash";
+        return Ok(Finding::undetermined(statistic, reason));
+    }
     if large < 0.5 * pages * alone {
         let reason = "no two reads overlap, but the parts of a large one do";
         return Ok(Finding::of(Commands::Exactly(1), 0.95, statistic, reason));
     }
     Ok(Finding::undetermined(statistic, "no two reads overlap: one command at a time, or one unit"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::complete;
+
+    #[test]
+    fn what_is_complete_is_counted_between_and_beyond_completions() {
+        let ends = [10.0, 20.0, 40.0];
+        for (at, number) in [(5.0, 0.5), (10.0, 1.0), (15.0, 1.5), (30.0, 2.5), (40.0, 3.0), (60.0, 5.0)] {
+            assert_eq!(complete(&ends, at, 10.0), number, "at {at}");
+        }
+        assert_eq!(complete(&[], 5.0, 10.0), 0.0);
+    }
 }

@@ -5,13 +5,14 @@
 //! array. Each predicts something else of the same pairs of reads.
 
 use super::error::ProbeError;
-use super::instrument::Instrument;
+use super::instrument::{Area, Instrument};
 use super::pairs::{Chunks, STAGGER, draw_pair};
-use super::queue::Queue;
+use super::queue::{BUSY, Queue};
 use super::relation::Relation;
-use super::statistics::{median, quantile};
+use super::statistics::{Moments, median, quantile};
 use crate::target::Operation;
-use planewise_model::Ns;
+use planewise_model::{Ns, SECTOR_BYTES};
+use rand::RngExt;
 
 /// Pairs of each class.
 const PAIRS: usize = 192;
@@ -99,3 +100,140 @@ impl Tested {
         self.contrast > 0.75 * (held - late)
     }
 }
+
+/// Places that are kept busy.
+const PLACES: usize = 12;
+/// Reads that keep one busy.
+const KEPT: u64 = 96;
+
+/// Whether one place is held by two blocks for as long as by one, though longer reads hold it longer: then a block is held up by something that does not depend
+/// on its length, such as the controller of a drive of an array, and only longer reads by a unit or a bus.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub(super) fn is_level(instrument: &mut Instrument<'_>, chunks: Chunks) -> Result<bool, ProbeError> {
+    let (block, page) = (instrument.block_sectors(), chunks.sectors as u32);
+    if page < 4 * block {
+        return Ok(false);
+    }
+    let (mut step, mut rest) = (Moments::default(), Moments::default());
+    for _ in 0..PLACES {
+        let place = chunks.at(instrument.rng.random_range(0..chunks.count())).0;
+        let [one, two, all] = [block, 2 * block, page].map(|sectors| {
+            let read = Operation::read(place, sectors);
+            instrument
+                .keep(BUSY, Ns::MAX, |_, number| (number < KEPT).then_some(read))
+                .map(|of| of.interval())
+        });
+        let (one, two) = (one?, two?);
+        step.add(two - one);
+        rest.add((all? - one) / f64::from(page / block - 1));
+    }
+    let grows = rest.mean() > PERCEIVED.max(4.0 * rest.error());
+    Ok(grows && step.mean() + 2.0 * step.error() < 0.5 * rest.mean())
+}
+
+/// Most planes that a unit reads at once.
+const PLANES: f64 = 8.0;
+/// Large reads that are timed.
+const LARGE: usize = 16;
+/// Share of the least time for large reads that speaks against so many units: what a page costs may be counted on its bus and on the link.
+const FASTER: f64 = 0.6;
+
+/// Whether large reads are faster than so many units can be, each for a page at a time (of as many planes as any flash has): then each of them is more, such
+/// as a drive of an array that takes one command at a time. `alone` is the latency of a block and of a page, `held` for how long a block holds a place, ns.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub(super) fn are_more(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    relation: Relation,
+    alone: [f64; 2],
+    queue: &Queue,
+) -> Result<bool, ProbeError> {
+    let Some(held) = queue.held() else { return Ok(false) };
+    let units = relation.units();
+    let longest = instrument.target().info().longest.0 / SECTOR_BYTES;
+    let pages = longest.min(chunks.area.sectors) / chunks.sectors;
+    if pages < 2 * units {
+        return Ok(false);
+    }
+    let sectors = pages * chunks.sectors;
+    let mut times = Vec::with_capacity(LARGE);
+    for _ in 0..LARGE {
+        let first = instrument.rng.random_range(0..=chunks.count() - pages);
+        times.push(instrument.single(Operation::read(chunks.at(first).0, sectors as u32))?.0 as f64);
+    }
+    let page = (alone[1] - alone[0]).max(0.0);
+    let each = median(&mut times) / (pages / units) as f64;
+    if each < FASTER * (page + held / PLANES) {
+        return Ok(true);
+    }
+    // Faster than one plane at a time: of planes that work together, which commands that wait show as well, or of a drive that takes one of these at a time.
+    Ok(queue.holds_all() && each < FASTER * (page + held) && !join(instrument, chunks, relation, held)?)
+}
+
+/// Bursts of three reads.
+const BURSTS: usize = 96;
+
+/// Whether reads of neighbours on one unit that wait for it are done together.
+fn join(
+    instrument: &mut Instrument<'_>,
+    chunks: Chunks,
+    relation: Relation,
+    held: f64,
+) -> Result<bool, ProbeError> {
+    let block = instrument.block_sectors();
+    let (mut together, mut tried) = (0, 0);
+    for _ in 0..BURSTS {
+        let Some((first, other)) = draw_pair(instrument, chunks, |one, other| relation.holds(one, other))
+        else {
+            continue;
+        };
+        let number = chunks.at(first).1;
+        let next = (first + 1..chunks.count())
+            .take((2 * relation.period() * chunks.run / chunks.sectors) as usize)
+            .find(|&next| chunks.at(next).1 != number && relation.holds(number, chunks.at(next).1));
+        let (Some(next), Some((one, _))) =
+            (next, draw_pair(instrument, chunks, |one, _| relation.holds(one, number)))
+        else {
+            continue;
+        };
+        let mut last = |places: [u64; 3]| -> Result<f64, ProbeError> {
+            let reads = places.map(|place| Operation::read(chunks.at(place).0, block));
+            Ok(instrument.burst(&reads)?.iter().map(|end| end.0 as f64).fold(0.0, f64::max))
+        };
+        tried += 1;
+        together += usize::from(last([one, first, next])? < last([one, first, other])? - 0.5 * held);
+    }
+    Ok(4 * together > tried)
+}
+
+/// Whether a block waits longer behind a whole page (of `sectors`) of its place than behind a block of it: what is not asked for is not moved.
+///
+/// # Errors
+/// The target fails; the user wants it to end.
+pub(super) fn moves_parts(
+    instrument: &mut Instrument<'_>,
+    area: Area,
+    sectors: u64,
+) -> Result<bool, ProbeError> {
+    const TRIED: usize = 192;
+    let (block, page) = (instrument.block_sectors(), sectors as u32);
+    let (mut longer, mut alone) = (Moments::default(), Moments::default());
+    for _ in 0..TRIED {
+        let place = area.random_piece(sectors, &mut instrument.rng);
+        let read = |sectors| Operation::read(place, sectors);
+        let [short, long] = [block, page].map(|sectors| {
+            let group = [(read(sectors), Ns::ZERO), (read(block), STAGGER)];
+            instrument.group(group).map(|ends| ends[1].0 as f64)
+        });
+        longer.add(long? - short?);
+        alone.add(instrument.single(read(page))?.0 as f64 - instrument.single(read(block))?.0 as f64);
+    }
+    Ok(longer.mean() > (0.1 * alone.mean()).max(4.0 * longer.error()).max(PERCEIVED))
+}
+
+/// What a page more takes on a bus at least to be told from none, ns.
+const PERCEIVED: f64 = 50.0;

@@ -110,6 +110,14 @@ pub fn find(
         let reason = "what chunks wait for that the best relation puts together is in front of several buses: a controller, as in an array of drives";
         return Ok(Domains::unknown(alone, statistic, reason));
     }
+    if !is_one && rivals::are_more(instrument, chunks, best.relation, alone, queue)? {
+        let reason = "large reads are faster than so many units can be: each of them is more than a unit, as a drive of an array that takes one command at a time";
+        return Ok(Domains::unknown(alone, statistic, reason));
+    }
+    if !is_one && rivals::is_level(instrument, chunks)? {
+        let reason = "a place is held by two blocks for as long as by one, and longer by more: what a block waits for may be the controller of a drive of an array";
+        return Ok(Domains::unknown(alone, statistic, reason));
+    }
     let mut domains = Domains {
         unit_contrast: best.means[1] - best.means[0],
         ..Domains::unknown(alone, String::new(), "")
@@ -168,6 +176,10 @@ const LESS_SURE: f64 = 0.9;
 
 /// Confidence where it may be an array: what is found may be of its drives.
 const NOT_ONE: f64 = 0.85;
+/// What else they may be then.
+const ONE_OF_SEVERAL: &str = "; or several units on each bus, which moves whole pages more slowly than they read: reads alone do not tell";
+/// Confidence where units may be as many more on buses that are slower than they are.
+const ONE_BUS: f64 = 0.85;
 
 /// The same, no surer than that.
 fn at_most(domains: Domains, confidence: f64) -> Domains {
@@ -208,6 +220,15 @@ fn doubted(mut domains: Domains, tested: &Tested, queue: &Queue, chunks: Chunks)
     let is_all = queue.holds_all() && !is_coarser;
     if queue.held().is_none() || !moves_parts || is_all {
         domains = at_most(domains, LESS_SURE);
+    }
+    // Units on a bus that moves whole pages more slowly than they read wait for it, and for nothing else: behind registers, and where arrays take next to no time.
+    if !moves_parts && !is_coarser {
+        domains = at_most(domains, ONE_BUS);
+        for found in
+            [&mut domains.units, &mut domains.sub_domains].into_iter().filter(|found| found.value.is_some())
+        {
+            found.reason += ONE_OF_SEVERAL;
+        }
     }
     domains
 }

@@ -318,6 +318,10 @@ fn buffers(known: &Drive, findings: &Findings, score: &mut Score) {
         kept.is_some_and(|[least, most]| found >= least * (1.0 - QUARTER) && found <= most * (1.0 + QUARTER))
     });
 
+    let volatile = truth.is_some_and(|truth| !truth.power_loss_protection);
+    let flush = findings.flush.as_ref().unwrap();
+    score.note(known, "volatile write buffer", &flush.volatile, volatile, |&found| found == volatile);
+
     let ahead = findings.read_ahead.as_ref().unwrap();
     let truth = profile.read_ahead;
     score.note(known, "read-ahead", &ahead.present, truth.is_some(), |&found| found == truth.is_some());

@@ -42,8 +42,8 @@ impl Drive {
         let interleaves = self.profile.advanced_commands.die_interleave && self.commands().is_some();
         let mut profile = self.profile.clone();
         let mut chunks: Vec<u64> = super::chunk(&profile, interleaves).into_iter().collect();
-        if self.condition != Condition::Filled || self.commands() == Some(1) {
-            // Planes whose pages do not lie alike never work together, and those that one command after the other asks may not.
+        if self.condition != Condition::Filled || self.commands().is_some_and(|depth| depth < 3) {
+            // Planes whose pages do not lie alike never work together, nor do two for which no two commands can wait.
             profile.advanced_commands.multi_plane = false;
             chunks.extend(super::chunk(&profile, interleaves));
         }
@@ -162,6 +162,9 @@ fn candidate(seed: u64, attempt: u32) -> Drive {
     let has_chunks = profile.translation.allocation != "dynamic";
     if has_chunks && one_in(rng, 2) {
         profile.translation.chunk_pages = of(rng, &[2, 2, 3, 4, 4, 6, 8, 16, 64]);
+    }
+    if let Some(buffer) = &mut profile.write_buffer {
+        buffer.power_loss_protection = one_in(rng, 2);
     }
     Drive { seed, profile, condition, layout, depth }
 }

@@ -192,6 +192,19 @@ fn buffers(findings: &Findings) -> Vec<Row> {
             rows.push(Row::of("write buffer: kept when idle", &of.kept, |share| format::percent(*share)));
         }
     }
+    if let Some(of) = &findings.flush {
+        rows.push(Row::of("volatile write buffer", &of.volatile, yes));
+        let behind = |name, ns: f64, reason: &str| Row::plain(name, format::time(ns), reason);
+        rows.push(behind("flush", of.alone, "median, with nothing to write back"));
+        rows.push(behind(
+            "flush behind a write",
+            of.behind_write,
+            "median, behind a page that was just written",
+        ));
+        let reason = format!("median, behind as many pages: {} for each", format::time(of.by_page()));
+        let value = format!("{} behind {}", format::time(of.behind_writes), of.writes);
+        rows.push(Row::plain("flush behind many writes", value, &reason));
+    }
     rows
 }
 
