@@ -227,8 +227,8 @@ fn inside(known: &Drive, findings: &Findings, score: &mut Score) {
         let is_stripe = known.layout.is_none_or(|layout| found.stripe == layout.chunk());
         found.members == members && is_stripe
     });
-    let (page, chunks) = (known.page(), known.chunks());
-    score.note(known, "page size", findings.page.as_ref().unwrap(), page, |size| size.0 == page);
+    let (pages, chunks) = (known.pages(), known.chunks());
+    score.note(known, "page size", findings.page.as_ref().unwrap(), &pages, |size| pages.contains(&size.0));
     let chunk = findings.chunk.as_ref().unwrap();
     score.note(known, "chunk size", chunk, &chunks, |size| chunks.contains(&size.0));
     let domains = findings.domains.as_ref().unwrap();
@@ -250,25 +250,36 @@ fn latencies(known: &Drive, findings: &Findings, score: &mut Score) {
     let (timing, page) = (&profile.timing, f64::from(profile.geometry.page_bytes));
     let latencies = findings.latencies.as_ref().unwrap();
     let (reads, programs) = (kinds(&timing.read_ns), kinds(&timing.program_ns));
+    // What the probe writes goes to the cache, what it only reads is where filling put it.
+    let cached = profile.slc_cache.map(|cache| [cache.read_ns as f64, cache.program_ns as f64]);
+    let is_cached = |values: &[f64], at: usize| cached.is_some_and(|times| all_near(values, &times[at..=at]));
     // Noise may hide that there are several kinds of pages: then it is the mean of all.
     let is_mean = |values: &[f64], truth: &[f64]| matches!(values, &[one] if near(one, mean(truth), TENTH));
     score.note(known, "array read", &latencies.read, &reads, |values| {
-        all_near(values, &reads) || timing.variation > 0.0 && is_mean(values, &reads)
+        all_near(values, &reads) || is_cached(values, 0) || timing.variation > 0.0 && is_mean(values, &reads)
     });
     score.note(known, "array program", &latencies.program, &programs, |values| {
         let may_be_mean = profile.write_buffer.is_some() || timing.variation > 0.0;
-        all_near(values, &programs) || may_be_mean && is_mean(values, &programs)
+        all_near(values, &programs) || is_cached(values, 1) || may_be_mean && is_mean(values, &programs)
     });
     let per_byte = timing.transfer_ps_per_byte as f64;
     score
         .note(known, "bus of a domain", &latencies.transfer, per_byte, |&found| near(found, per_byte, TENTH));
     let moves_whole = timing.whole_page_reads;
     score.note(known, "whole pages", &latencies.whole_chunks, moves_whole, |&found| found == moves_whole);
-    let moved = if moves_whole { page } else { 512.0 } * per_byte / 1e3;
+    // What is moved as a whole is what is mapped.
+    let whole = profile.translation.unit_bytes.map_or(page, f64::from);
+    let moved = if moves_whole { whole } else { 512.0 } * per_byte / 1e3;
     let array = timing.command_ns as f64 + mean(&reads);
     // With cache registers, the longer of the two.
     let held = if profile.advanced_commands.cache_read { array.max(moved) } else { array + moved };
-    score.note(known, "unit held by a read", &latencies.unit_hold, held, |&found| near(found, held, TENTH));
+    let held_in_cache = cached.map(|[read, _]| {
+        let array = timing.command_ns as f64 + read;
+        if profile.advanced_commands.cache_read { array.max(moved) } else { array + moved }
+    });
+    score.note(known, "unit held by a read", &latencies.unit_hold, held, |&found| {
+        near(found, held, TENTH) || held_in_cache.is_some_and(|held| near(found, held, TENTH))
+    });
     let has_registers = profile.advanced_commands.cache_read;
     score.note(known, "next page meanwhile", &latencies.cache_read, has_registers, |&found| {
         found == has_registers

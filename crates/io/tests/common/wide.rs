@@ -2,12 +2,12 @@
 //!
 //! Between 1 and 16 channels of every number of dies and planes, all allocation policies, chunks of 1 to 64 pages, buffers from one page to a tenth of the
 //! area, command queues of 1 to 256 and blocking interfaces, processors and links from none to very slow, noise up to a tenth, aged
-//! drives, and RAID-0 of two to four.
+//! drives, RAID-0 of two to four, units of 4 KiB in pages of 16 KiB with word lines, superblocks and parity, and SLC caches.
 
 use planewise_io::probe::mapping::Mapping;
 use planewise_io::target::raid0::Layout;
 use planewise_io::target::{Raid0Target, SimTarget, Target};
-use planewise_model::profile::{Link, PageLatency, Processor, ReadAhead, WriteBuffer};
+use planewise_model::profile::{Link, PageLatency, Processor, ReadAhead, SlcCache, WriteBuffer};
 use planewise_model::rng::{Generator, generator};
 use planewise_model::{Bytes, Profile};
 use planewise_sim::Condition;
@@ -37,11 +37,23 @@ impl Drive {
         u64::from(self.profile.geometry.page_bytes)
     }
 
+    /// What may be called a page: with superblocks a row of pages is read, and was programmed, as one.
+    pub fn pages(&self) -> Vec<u64> {
+        let mut pages = vec![self.page(), self.page() * u64::from(self.profile.layout().planes)];
+        pages.dedup();
+        pages
+    }
+
     /// Bytes of a chunk, where more than one answer is true each of them.
     pub fn chunks(&self) -> Vec<u64> {
         let interleaves = self.profile.advanced_commands.die_interleave && self.commands().is_some();
         let mut profile = self.profile.clone();
         let mut chunks: Vec<u64> = super::chunk(&profile, interleaves).into_iter().collect();
+        if profile.translation.superblocks {
+            chunks.push(
+                self.page() * u64::from(profile.translation.chunk_pages * profile.geometry.planes_per_die),
+            );
+        }
         if self.condition != Condition::Filled || self.commands().is_some_and(|depth| depth < 3) {
             // Planes whose pages do not lie alike never work together, nor do two for which no two commands can wait.
             profile.advanced_commands.multi_plane = false;
@@ -118,7 +130,7 @@ impl Drive {
             self.profile.write_buffer,
             self.profile.read_ahead,
             self.condition,
-            self.layout,
+            (self.layout, self.profile.layout(), self.profile.slc_cache),
         )
     }
 }
@@ -148,6 +160,12 @@ fn candidate(seed: u64, attempt: u32) -> Drive {
         Layout::new(rng.random_range(2..=4), Bytes(stripe)).unwrap()
     });
     geometry(&mut profile, rng);
+    // A stream of its own: what is drawn beside it is as it was before there were such drives.
+    let inside = &mut generator(seed, &format!("layouts, attempt {attempt}"));
+    let has_units = one_in(inside, 5);
+    if has_units {
+        profile.geometry.page_bytes = 16_384;
+    }
     let aged = one_in(rng, 8);
     space(&mut profile, aged);
     let user = 100.0 * (1.0 - profile.translation.over_provisioning);
@@ -166,7 +184,61 @@ fn candidate(seed: u64, attempt: u32) -> Drive {
     if let Some(buffer) = &mut profile.write_buffer {
         buffer.power_loss_protection = one_in(rng, 2);
     }
+    if has_units {
+        units(&mut profile, inside);
+    }
+    if one_in(inside, 6) {
+        cache(&mut profile, inside);
+    }
     Drive { seed, profile, condition, layout, depth }
+}
+
+/// Units of 4 KiB that share pages of 16 KiB, and what goes with that.
+fn units(profile: &mut Profile, rng: &mut Generator) {
+    profile.translation.unit_bytes = Some(4096);
+    profile.translation.allocation = "write-order".into();
+    profile.timing.program_pages = of(rng, &[1, 1, 3]);
+    if profile.timing.program_pages > 1 {
+        profile.timing.program_ns = PageLatency::Uniform(of(rng, &[700_000, 1_200_000, 2_400_000]));
+    }
+    profile.translation.chunk_pages = of(rng, &[1, profile.timing.program_pages]);
+    if one_in(rng, 2) {
+        (profile.translation.superblocks, profile.advanced_commands.multi_plane) = (true, true);
+    }
+    if one_in(rng, 4) {
+        profile.translation.parity_one_in = 16;
+        profile.translation.over_provisioning =
+            1.0 - (1.0 - profile.translation.over_provisioning) * 15.0 / 16.0;
+    }
+    let least = profile.geometry.planes() * profile.timing.program_pages;
+    let buffer = profile.write_buffer.get_or_insert(WriteBuffer {
+        pages: 1024,
+        watermark: 0.25,
+        run_pages: 16,
+        entry_order: true,
+        in_flight_pages: 64,
+        power_loss_protection: true,
+    });
+    buffer.pages = buffer.pages.max(2 * least);
+    buffer.in_flight_pages = buffer.in_flight_pages.max(least);
+    buffer.entry_order = true;
+}
+
+/// Some blocks with one bit a cell.
+fn cache(profile: &mut Profile, rng: &mut Generator) {
+    let (always, more) = of(rng, &[(2, 0), (2, 4), (4, 4)]);
+    let blocks = f64::from(profile.geometry.blocks_per_plane);
+    profile.geometry.blocks_per_plane += always;
+    let data = (1.0 - profile.translation.over_provisioning) * blocks;
+    profile.translation.over_provisioning = 1.0 - data / (blocks + f64::from(always));
+    profile.slc_cache = Some(SlcCache {
+        bits_per_cell: 3,
+        read_ns: of(rng, &[15_000, 30_000]),
+        program_ns: of(rng, &[100_000, 200_000]),
+        static_blocks: always,
+        dynamic_blocks: more,
+        idle_ns: of(rng, &[50_000_000, 500_000_000]),
+    });
 }
 
 fn geometry(profile: &mut Profile, rng: &mut Generator) {
