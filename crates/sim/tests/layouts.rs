@@ -10,6 +10,7 @@ use planewise_model::{Direction, Durability, Lsn, Ns, Request};
 use planewise_sim::host::Overlap;
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::metrics::MetricsObserver;
+use planewise_sim::observers::recovery::Recovery;
 use planewise_sim::{RunConfig, Simulator};
 use proptest::prelude::*;
 use rand::RngExt;
@@ -397,5 +398,51 @@ proptest! {
         }).collect();
         let completions = run(&config, &requests).unwrap();
         prop_assert_eq!(run(&config, &requests).unwrap(), completions, "same input, same output");
+    }
+
+    #[test]
+    fn a_power_cut_keeps_what_was_promised_whatever_is_gathered_or_folded(
+        config in any_layout(),
+        cut in 0u64..80_000_000,
+        raw in prop::collection::vec((0u64..400, 0.0f64..1.0, 1u32..60, 0u32..100), 1..400),
+    ) {
+        let mut config = config;
+        if config.profile.collection.scheme == "gc_free" {
+            // A bound moves pages in no time, and a power cut of it means nothing.
+            config.profile.collection.scheme = "traditional".into();
+        }
+        let protected = config.profile.write_buffer.is_some_and(|buffer| buffer.power_loss_protection);
+        let observer = if protected { Recovery::new() } else { Recovery::of_volatile() };
+        let mut simulator = Simulator::new(&config, observer).unwrap();
+        let sectors = simulator.user_sectors();
+        let mut arrival = 0;
+        for (gap, place, length, kind) in raw {
+            arrival += gap * if kind == 0 { 100_000 } else { 1000 };
+            let length = u64::from(length).min(sectors);
+            let start = (place * (sectors - length) as f64) as u64;
+            let data = Request::new(Ns(arrival), Lsn(start), length as u32, Direction::Write);
+            let request = match kind % 12 {
+                0 => Request::flush(Ns(arrival)),
+                1 => Request::discard(Ns(arrival), Lsn(start), data.sectors),
+                2 => Request { durability: Durability::ForceUnitAccess, ..data },
+                3 => Request { durability: Durability::FlushFirstForceUnitAccess, ..data },
+                4 => Request { direction: Direction::Read, ..data },
+                _ => data,
+            };
+            while simulator.next_event().0 <= cut
+                && (simulator.next_event() <= request.arrival || !simulator.has_room(&request))
+            {
+                simulator.advance(simulator.next_event()).unwrap();
+            }
+            if request.arrival.0 > cut || !simulator.has_room(&request) {
+                break;
+            }
+            simulator.submit(&request).unwrap();
+        }
+        simulator.advance(Ns(cut)).unwrap();
+        simulator.cut_power();
+        let found = simulator.observer().found().unwrap();
+        prop_assert_eq!(found.lost, 0, "{:?}", found.examples);
+        prop_assert!(!protected || found.unflushed == 0);
     }
 }

@@ -53,6 +53,8 @@ struct Unflushed {
     lpn: u32,
     issued: Ns,
     completed: Ns,
+    /// Its number among all acknowledgements: at one instant, too, what was acknowledged before a flush was sent is told from what was after.
+    number: u64,
 }
 
 /// Watches a run up to a power cut.
@@ -77,6 +79,9 @@ pub struct Recovery {
     /// By slot of the I/O queue: number of the write, its pages.
     writes: Vec<Option<(u32, u64, u32)>>,
     acknowledged: Vec<Ns>,
+    /// Acknowledgements so far and, by slot of the I/O queue, when the request in it was issued.
+    acknowledgements: u64,
+    acknowledged_before: Vec<u64>,
     /// By logical page: latest issue of an acknowledged write. Looked up, never iterated.
     floors: HashMap<u32, Ns>,
     /// By logical page: held since before the run. Pages from `required` on are neither held nor written.
@@ -103,14 +108,15 @@ impl Recovery {
         self.required = self.required.max(lpn + 1);
     }
 
-    /// A flush that was sent at `issued` is complete.
-    fn flushed(&mut self, issued: Ns) {
+    /// The flush in a slot is complete: what was acknowledged before it was sent is kept.
+    fn flushed(&mut self, slot: Slot) {
+        let before = self.acknowledged_before.get(slot.index()).copied().unwrap_or(0);
         let mut unflushed = std::mem::take(&mut self.unflushed);
         unflushed.retain(|write| {
-            if write.completed <= issued {
+            if write.number < before {
                 self.require_unless_discarded(write);
             }
-            write.completed > issued
+            write.number >= before
         });
         self.unflushed = unflushed;
     }
@@ -246,7 +252,9 @@ impl Observer for Recovery {
     fn issue(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest) {
         if self.writes.len() <= slot.index() {
             self.writes.resize(slot.index() + 1, None);
+            self.acknowledged_before.resize(slot.index() + 1, 0);
         }
+        self.acknowledged_before[slot.index()] = self.acknowledgements;
         let number = request.sequence as u32;
         if self.acknowledged.len() <= number as usize {
             self.acknowledged.resize(number as usize + 1, NOT_YET);
@@ -258,7 +266,7 @@ impl Observer for Recovery {
     fn complete(&mut self, slot: Slot, completion: &Completion) {
         // Requests merged into one complete one after the other in the same slot: the first ends it.
         if completion.request.operation.is_flush() {
-            self.flushed(completion.issued);
+            self.flushed(slot);
             return;
         }
         let Some((number, first, count)) = self.writes.get_mut(slot.index()).and_then(Option::take) else {
@@ -267,8 +275,9 @@ impl Observer for Recovery {
         self.acknowledged[number as usize] = completion.completed;
         let durability = completion.request.durability;
         if self.volatile && durability.flushes_first() {
-            self.flushed(completion.issued);
+            self.flushed(slot);
         }
+        self.acknowledgements += 1;
         for lpn in first as u32..first as u32 + count {
             // Where the host keeps no order, a discard may have come in between.
             if self.gone.contains(&lpn) {
@@ -276,7 +285,8 @@ impl Observer for Recovery {
             }
             if self.volatile && !durability.forces_unit_access() {
                 let (issued, completed) = (completion.issued, completion.completed);
-                self.unflushed.push(Unflushed { lpn, issued, completed });
+                let number = self.acknowledgements - 1;
+                self.unflushed.push(Unflushed { lpn, issued, completed, number });
             } else {
                 self.require(lpn, completion.issued);
             }
