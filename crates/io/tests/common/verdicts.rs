@@ -250,17 +250,25 @@ fn latencies(known: &Drive, findings: &Findings, score: &mut Score) {
     let (timing, page) = (&profile.timing, f64::from(profile.geometry.page_bytes));
     let latencies = findings.latencies.as_ref().unwrap();
     let (reads, programs) = (kinds(&timing.read_ns), kinds(&timing.program_ns));
-    // What the probe writes goes to the cache, what it only reads is where filling put it.
+    // What the probe writes goes to the cache, what it only reads is where filling put it, and noise hides which is which: then it is a mean of both.
     let cached = profile.slc_cache.map(|cache| [cache.read_ns as f64, cache.program_ns as f64]);
-    let is_cached = |values: &[f64], at: usize| cached.is_some_and(|times| all_near(values, &times[at..=at]));
+    let is_cached = |values: &[f64], at: usize, usual: &[f64]| {
+        let (Some(times), &[one]) = (cached, values) else { return false };
+        let (least, most) = (times[at].min(mean(usual)), times[at].max(mean(usual)));
+        (least * (1.0 - TENTH)..=most * (1.0 + TENTH)).contains(&one)
+    };
     // Noise may hide that there are several kinds of pages: then it is the mean of all.
     let is_mean = |values: &[f64], truth: &[f64]| matches!(values, &[one] if near(one, mean(truth), TENTH));
     score.note(known, "array read", &latencies.read, &reads, |values| {
-        all_near(values, &reads) || is_cached(values, 0) || timing.variation > 0.0 && is_mean(values, &reads)
+        all_near(values, &reads)
+            || is_cached(values, 0, &reads)
+            || timing.variation > 0.0 && is_mean(values, &reads)
     });
     score.note(known, "array program", &latencies.program, &programs, |values| {
         let may_be_mean = profile.write_buffer.is_some() || timing.variation > 0.0;
-        all_near(values, &programs) || is_cached(values, 1) || may_be_mean && is_mean(values, &programs)
+        all_near(values, &programs)
+            || is_cached(values, 1, &programs)
+            || may_be_mean && is_mean(values, &programs)
     });
     let per_byte = timing.transfer_ps_per_byte as f64;
     score
@@ -278,7 +286,8 @@ fn latencies(known: &Drive, findings: &Findings, score: &mut Score) {
         if profile.advanced_commands.cache_read { array.max(moved) } else { array + moved }
     });
     score.note(known, "unit held by a read", &latencies.unit_hold, held, |&found| {
-        near(found, held, TENTH) || held_in_cache.is_some_and(|held| near(found, held, TENTH))
+        let other = held_in_cache.unwrap_or(held);
+        (held.min(other) * (1.0 - TENTH)..=held.max(other) * (1.0 + TENTH)).contains(&found)
     });
     let has_registers = profile.advanced_commands.cache_read;
     score.note(known, "next page meanwhile", &latencies.cache_read, has_registers, |&found| {
