@@ -31,6 +31,12 @@ fn noise_that_hides_what_a_byte_costs_leaves_it_open() {
     score(90349..90350, 1, wide::draw).judge();
 }
 
+/// A drive whose page was one thing by fewer reads and another by more: it was stated at 50 %.
+#[test]
+fn a_page_that_more_reads_change_is_open() {
+    score(140199..140200, 1, wide::draw).judge();
+}
+
 #[test]
 fn chance_is_what_the_binomial_distribution_says() {
     assert!((at_least(0, &[0.9; 4]) - 1.0).abs() < 1e-12);

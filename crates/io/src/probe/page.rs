@@ -122,10 +122,14 @@ pub fn find(instrument: &mut Instrument<'_>, area: Area, rounds: usize) -> Resul
             let reason = "no page is as long, and what is inside shows none: a stripe of several drives, with what is smaller hidden";
             return Ok(Page { size: Finding::undetermined(said.join("; "), reason), step: None });
         }
+        if before.is_some_and(|before| before != page) {
+            let reason = "what more reads showed was not what fewer did";
+            return Ok(Page { size: Finding::undetermined(said.join("; "), reason), step: None });
+        }
         let z = folded.iter().map(|(_, folded)| folded.z).fold(0.0, f64::max);
         let by_single = folded.iter().any(|(kind, _)| *kind == Kind::Single);
         let most = if by_single { SURE } else { BY_PAIRS };
-        let sure = if before.is_none_or(|before| before == page) { confidence(z).min(most) } else { 0.5 };
+        let sure = confidence(z).min(most);
         let reason =
             "positions at multiples of it differ from those between, and those do not from one another";
         let size = Finding::of(Bytes(page * block_bytes), sure, said.join("; "), reason);
