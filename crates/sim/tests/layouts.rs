@@ -3,12 +3,11 @@
 
 mod common;
 
-use common::{device, run};
+use common::{device, measure, run, times};
 use planewise_model::profile::{PageLatency, Profile, SlcCache, WriteBuffer};
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Durability, Lsn, Ns, Request};
 use planewise_sim::host::Overlap;
-use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::metrics::MetricsObserver;
 use planewise_sim::observers::recovery::Recovery;
 use planewise_sim::{RunConfig, Simulator};
@@ -50,34 +49,6 @@ fn write(at: u64, unit: u64) -> Request {
     request(at, unit, 1, Direction::Write)
 }
 
-/// How long each request takes.
-fn times(config: &RunConfig, requests: &[Request]) -> Vec<u64> {
-    let mut completions = run(config, requests).unwrap();
-    completions.sort_by_key(|completion| completion.sequence);
-    completions.iter().map(|completion| (completion.completed - completion.request.arrival).0).collect()
-}
-
-/// What the flash did over a run, after its end.
-fn counts(config: &RunConfig, requests: &[Request]) -> planewise_sim::results::Metrics {
-    let observer = (MetricsObserver::new(0), Invariants::of(config.overlap));
-    let mut simulator = Simulator::new(config, observer).unwrap();
-    for request in requests {
-        while !simulator.has_room(request)
-            || simulator.now() < request.arrival && simulator.next_event() <= request.arrival
-        {
-            let next = simulator.next_event();
-            simulator.advance(next).unwrap();
-        }
-        simulator.submit(request).unwrap();
-    }
-    simulator.drain().unwrap();
-    simulator.audit().unwrap();
-    let now = simulator.now();
-    let (metrics, invariants) = simulator.into_observer();
-    invariants.report().unwrap();
-    metrics.metrics(now, (0, 0), planewise_sim::results::GcMetrics::default())
-}
-
 #[test]
 fn a_read_of_a_unit_moves_a_unit_and_one_of_a_page_reads_it_once() {
     let mut config = RunConfig::new(profile(1, 1, 1));
@@ -97,7 +68,7 @@ fn a_read_of_a_unit_moves_a_unit_and_one_of_a_page_reads_it_once() {
         COMMAND + READ + TRANSFER / 8,
     ];
     assert_eq!(times(&config, &reads), expected);
-    assert_eq!(counts(&config, &reads).flash.reads, 5);
+    assert_eq!(measure(&config, &reads).metrics.flash.reads, 5);
 }
 
 #[test]
@@ -109,7 +80,7 @@ fn units_written_together_share_a_program_and_a_flush_pads_the_rest() {
         let mut requests: Vec<Request> = (0..units).map(|n| write(0, n * 37)).collect();
         requests.push(Request::flush(Ns(1_000)));
         assert_eq!(times(&config, &requests)[units as usize], programs * program, "{units} units");
-        let flash = counts(&config, &requests).flash;
+        let flash = measure(&config, &requests).metrics.flash;
         assert_eq!((flash.programs, flash.padding), (units, padding), "{units} units");
         assert_eq!(flash.read_modify_writes, 0);
     }
@@ -139,9 +110,9 @@ fn a_word_line_is_programmed_in_one_pass_and_planes_side_by_side() {
         2 * load + PROGRAM,
         "a superblock's program"
     );
-    let flash = counts(&superblocks, &flush(23)).flash;
+    let flash = measure(&superblocks, &flush(23)).metrics.flash;
     assert_eq!((flash.programs, flash.padding), (23, 1));
-    assert_eq!(counts(&planes, &flush(13)).flash.padding, 11);
+    assert_eq!(measure(&planes, &flush(13)).metrics.flash.padding, 11);
 }
 
 #[test]
@@ -163,7 +134,7 @@ fn parity_takes_its_share_of_programs_and_of_space() {
     config.profile.translation.over_provisioning = 0.4;
     let mut requests: Vec<Request> = (0..48).map(|n| write(0, n)).collect();
     requests.push(Request::flush(Ns(1_000)));
-    let flash = counts(&config, &requests).flash;
+    let flash = measure(&config, &requests).metrics.flash;
     assert_eq!(
         (flash.programs, flash.padding, flash.parity),
         (48, 0, 16),
@@ -206,22 +177,36 @@ fn amplification(mut profile: Profile, seed: u64) -> f64 {
 
 #[test]
 fn random_overwrites_of_units_cost_what_a_device_of_such_pages_costs_not_four_times_that() {
-    // The same capacity with pages of 4 KiB: Desnoyers 2014 has no page size in it.
-    let mut small = profile(1, 1, 1);
-    small.geometry.page_bytes = 4096;
-    small.geometry.pages_per_block = 768;
-    small.translation.unit_bytes = None;
-    small.translation.over_provisioning = 0.2;
-    let mut units = profile(1, 1, 1);
-    units.geometry.pages_per_block = 192;
-    units.translation.over_provisioning = 0.2;
-    let mut lines = units.clone();
-    (lines.timing.program_pages, lines.translation.chunk_pages) = (3, 3);
-    let pages = amplification(small, 1);
-    let of_units = amplification(units.clone(), 1);
-    let of_lines = amplification(lines, 1);
-    assert!((of_units / pages - 1.0).abs() < 0.04, "units {of_units:.3}, pages {pages:.3}");
-    assert!((of_lines / pages - 1.0).abs() < 0.08, "word lines {of_lines:.3}, pages {pages:.3}");
+    // The same capacity with pages of 4 KiB: Desnoyers 2014 has no page size in it. The last program of a victim is padded, which costs more the
+    // less a victim gives back.
+    let mut compared = None;
+    for (spare, seed, units_most, lines_most) in
+        [(0.12, 2, 1.04, 1.14), (0.2, 1, 1.03, 1.08), (0.45, 5, 1.02, 1.04)]
+    {
+        let mut small = profile(1, 1, 1);
+        (small.geometry.page_bytes, small.geometry.pages_per_block) = (4096, 768);
+        small.translation.unit_bytes = None;
+        small.translation.over_provisioning = spare;
+        let mut units = profile(1, 1, 1);
+        units.geometry.pages_per_block = 192;
+        units.translation.over_provisioning = spare;
+        let mut lines = units.clone();
+        (lines.timing.program_pages, lines.translation.chunk_pages) = (3, 3);
+        let pages = amplification(small, seed);
+        let (of_units, of_lines) = (amplification(units.clone(), seed), amplification(lines, seed));
+        assert!(
+            (0.98..units_most).contains(&(of_units / pages)),
+            "{spare}: units {of_units:.3}, pages {pages:.3}"
+        );
+        assert!(
+            (0.98..lines_most).contains(&(of_lines / pages)),
+            "{spare}: word lines {of_lines:.3}, pages {pages:.3}"
+        );
+        if spare == 0.2 {
+            compared = Some((units, of_units));
+        }
+    }
+    let (mut units, of_units) = compared.unwrap();
     // Without units the device programs whole pages for quarters, and reads the rest.
     let mut whole = units.clone();
     whole.translation.unit_bytes = None;

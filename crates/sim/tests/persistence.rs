@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{device, keeping, pages, run};
+use common::{device, keeping, pages, run, times};
 use planewise_model::profile::ReadAhead;
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Durability, Lsn, Ns, Request};
@@ -21,13 +21,6 @@ fn write(at: u64, page: u64) -> Request {
 
 fn read(at: u64, page: u64) -> Request {
     Request::new(Ns(at), Lsn(page * 8), 8, Direction::Read)
-}
-
-/// How long each request takes.
-fn times(config: &RunConfig, requests: &[Request]) -> Vec<u64> {
-    let mut completions = run(config, requests).unwrap();
-    completions.sort_by_key(|completion| completion.sequence);
-    completions.iter().map(|completion| (completion.completed - completion.request.arrival).0).collect()
 }
 
 #[test]

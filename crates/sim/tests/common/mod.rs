@@ -148,6 +148,13 @@ pub fn run(config: &RunConfig, requests: &[Request]) -> Result<Vec<Completion>, 
     Ok(completions)
 }
 
+/// How long each request takes from its arrival on, ns, in their order.
+pub fn times(config: &RunConfig, requests: &[Request]) -> Vec<u64> {
+    let mut completions = run(config, requests).unwrap();
+    completions.sort_by_key(|completion| completion.sequence);
+    completions.iter().map(|completion| (completion.completed - completion.request.arrival).0).collect()
+}
+
 /// When the last request completes.
 pub fn makespan(config: &RunConfig, requests: &[Request]) -> Ns {
     run(config, requests).unwrap().iter().map(|completion| completion.completed).max().unwrap()
