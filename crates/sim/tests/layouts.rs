@@ -287,6 +287,24 @@ fn reads_of_the_cache_are_short_and_longer_once_folded() {
     assert_eq!(early, COMMAND + 10_000 + TRANSFER, "in the cache");
 }
 
+#[test]
+fn a_read_waits_for_one_step_of_a_fold_at_most() {
+    let mut config = cached(4);
+    config.condition = "filled".parse().unwrap();
+    let writes: Vec<Request> = (0..256).map(|n| write(0, n)).collect();
+    // A step is a read of a page with its transfer, or the program of a word line, or the erase.
+    let step = (3 * COMMAND + 12 * TRANSFER + PROGRAM).max(COMMAND + 3_000_000);
+    let mut waited = 0;
+    for at in (0..60).map(|n| 30_000_000 + n * 777_777) {
+        let mut requests = writes.clone();
+        requests.push(request(at, 3_000, 1, Direction::Read));
+        let took = *times(&config, &requests).last().unwrap();
+        assert!(took <= step + COMMAND + READ + TRANSFER, "a read at {at} takes {took}");
+        waited += u64::from(took > COMMAND + READ + TRANSFER);
+    }
+    assert!(waited > 10, "the reads come while blocks are folded: {waited}");
+}
+
 fn any_layout() -> impl Strategy<Value = RunConfig> {
     let shape = (1u32..4, 1u32..3, 1u32..3, 1u32..4);
     let layout = (
