@@ -4,10 +4,10 @@ CARGO ?= cargo
 # The oldest Rust that builds the workspace (rust-version in Cargo.toml).
 RUST_MIN = 1.88
 
-.PHONY: help demo build test format lint docs bench fuzz man clean toolchain
+.PHONY: help demo build test format lint docs bench fuzz man linux linux-root kernel test-kernel clean toolchain
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: toolchain ## build, then compare eight schedulers over the embedded trace on the embedded device
 	@$(CARGO) run --release -- compare
@@ -17,6 +17,7 @@ build: toolchain ## the optimised program: target/release/planewise
 
 test: toolchain format lint docs ## everything the project checks about itself
 	@$(CARGO) test --workspace
+	@if [ -f target/linux/kernel ] && [ -f target/linux/source/Module.symvers ]; then kernel/build.sh target/linux/source; else echo "make test: no kernel to build modules against (make linux): skipped"; fi
 	@echo "test result: ok. format, lints, documentation and all tests passed"
 
 format: toolchain
@@ -39,6 +40,19 @@ fuzz: ## fuzz every parser, FUZZ_SECONDS each (default 60); needs nightly Rust a
 
 man: build ## manual pages, into target/man
 	@mkdir -p target/man && target/release/planewise man target/man && echo "target/man"
+
+linux: ## the kernel of `planewise linux`: about 9 minutes of processor time, once, into target/linux
+	@linux/build.sh
+
+linux-root: ## the tree that its programs see as their root: Debian with databases and benchmarks, into target/linux-root
+	@linux/root.sh
+
+kernel: ## schedulers as modules for the running kernel, or the source that KERNEL= names, into target/kernel
+	@kernel/build.sh $(KERNEL)
+
+test-kernel: toolchain linux ## those modules at work in the kernel of `planewise linux`
+	@$(CARGO) build --release
+	@kernel/test.sh target/release/planewise
 
 clean: ## remove what was built
 	@$(CARGO) clean

@@ -137,7 +137,7 @@ pub fn execute(
 
 /// Does numbered work on so many threads, taking it in order until told to stop: what was begun is a prefix of all, whatever
 /// stops it, so that results, their labels and their logs are those of the first runs.
-fn in_order<T: Send>(
+pub fn in_order<T: Send>(
     threads: usize,
     count: usize,
     stop: &AtomicBool,

@@ -3,6 +3,7 @@
 use planewise_model::config::ConfigError;
 use planewise_model::names::UnknownName;
 use planewise_report::ReportError;
+use planewise_serve::ServeError;
 use planewise_sim::SimError;
 use planewise_trace::error::TraceError;
 use planewise_trace::synth::SynthError;
@@ -93,6 +94,16 @@ impl From<SimError> for Failure {
             _ => Kind::Run,
         };
         Failure::new(kind, error)
+    }
+}
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Failure {
+        match error {
+            ServeError::Simulation(error) => error.into(),
+            ServeError::Backing { .. } | ServeError::Option { .. } => Failure::usage(error),
+            ServeError::System { .. } => Failure::new(Kind::Run, error),
+        }
     }
 }
 

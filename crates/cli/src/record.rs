@@ -65,13 +65,7 @@ impl Recorder {
         self.flush();
         match self.error {
             Some(error) => Err(error),
-            None => {
-                // A trace without its flushes is another trace: it is not to be found out at its replay.
-                if let Some(note) = self.target.note() {
-                    eprintln!("note: --record: {note}");
-                }
-                self.target.finish().map(|_| ())
-            }
+            None => self.target.finish().map(|_| ()),
         }
     }
 

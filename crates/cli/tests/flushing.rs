@@ -161,6 +161,56 @@ fn a_file_is_trimmed_only_under_its_name_typed_again_and_that_is_said_first() {
     }
 }
 
+#[test]
+fn what_is_recorded_has_its_flushes_discards_and_forced_writes_and_a_comparison_runs_them() {
+    let place = place();
+    place.file(
+        "jobs.fio",
+        "[global]\nsize=4m\nbs=16k\nnumber_ios=60\n[log]\nrw=write\nfsync=2\nsync=dsync\n[data]\nrw=randwrite\niodepth=4\nfdatasync=5\n\
+         offset=4m\n[trim]\nrw=randtrim\noffset=8m\n",
+    );
+    let stats = |trace: &str| {
+        let info = place.ok(&format!("trace info {trace} --json")).out;
+        serde_json::from_str::<serde_json::Value>(&info).unwrap()["stats"].clone()
+    };
+    for at in ["device", "queue"] {
+        let bench = format!("bench --target sim:volatile.toml jobs.fio --record-at {at} --out {at}");
+        let said = place.ok(&format!("{bench} --record {at}.parquet"));
+        assert!(!said.err.contains("--record"), "nothing is left out: {}", said.err);
+        let recorded = results(&place, at).runs.remove(0);
+        assert_eq!(counts(&recorded), [120, 60, 42]);
+        let options = "--device volatile.toml --schedulers noop,piq,kyber --check";
+        place.ok(&format!("compare --trace {at}.parquet {options} --out {at}-again"));
+        let again = results(&place, &format!("{at}-again"));
+        assert_eq!(again.runs.len(), 3);
+        for run in &again.runs {
+            assert_eq!(counts(run), counts(&recorded), "{}", run.labels.scheduler);
+        }
+        let of_trace = stats(&format!("{at}.parquet"));
+        let count = |name: &str| of_trace[name].as_u64().unwrap();
+        assert_eq!([count("flushes"), count("discards"), count("forced_writes")], [42, 60, 60]);
+
+        // From Parquet to Parquet nothing is lost; a format without promises says that it has none, and its writes are done sooner.
+        let said = place.ok(&format!("trace convert {at}.parquet {at}-copy.parquet"));
+        assert!(!said.err.contains("note:"), "{}", said.err);
+        let bytes = |name: String| std::fs::read(place.path().join(name)).unwrap();
+        assert!(bytes(format!("{at}.parquet")) == bytes(format!("{at}-copy.parquet")));
+        let said = place.ok(&format!("trace convert {at}.parquet {at}.log --to iolog"));
+        assert!(said.err.contains("iolog has no forced writes: 60 that were"), "{}", said.err);
+        assert!(!said.err.contains("left out"), "{}", said.err);
+        let writes = |trace: &str, directory: String| {
+            place
+                .ok(&format!("run --trace {trace} --device volatile.toml --pace recorded --out {directory}"));
+            let run = results(&place, &directory).runs.remove(0);
+            assert_eq!(counts(&run), counts(&recorded));
+            run.metrics.write.latency_ns.mean
+        };
+        let kept = writes(&format!("{at}.parquet"), format!("{at}-kept"));
+        let plain = writes(&format!("{at}.log"), format!("{at}-plain"));
+        assert!(kept > 2.0 * plain, "{at}: {kept} and {plain}");
+    }
+}
+
 /// What was recorded: a write, a flush, a discard that is no whole block of 4 KiB, and reads.
 const LOG: &str = "fio version 3 iolog\n0 f add\n10 f write 0 4096\n200 f sync 0 0\n2000 f trim 8192 65536\n4000 f read 8192 4096\n\
                    6000 f read 1048576 4096\n";

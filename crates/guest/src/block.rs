@@ -59,8 +59,10 @@ pub struct GuestRequest {
     /// What it asks for.
     pub wanted: Wanted,
     /// Memory to fill, or to take data from.
-    data: Vec<(GuestAddress, u32)>,
+    pub data: Vec<(GuestAddress, u32)>,
     status: Option<GuestAddress>,
+    /// Status and bytes of data, where these were put ahead of the answer.
+    filled: Option<(u8, u32)>,
 }
 
 /// Cuts so many bytes off the front of pieces of memory, and returns them; none where there are fewer.
@@ -119,6 +121,7 @@ impl GuestRequest {
             wanted: Wanted::Refused(status_byte),
             data: Vec::new(),
             status,
+            filled: None,
         };
         if !is_memory(&readable, guest) || !is_memory(&writable, guest) {
             return refused(FAILED);
@@ -135,7 +138,7 @@ impl GuestRequest {
             11 | 13 => (discard(&mut readable, guest, contents, now), Vec::new()),
             _ => (Wanted::Refused(UNKNOWN), Vec::new()),
         };
-        GuestRequest { head, wanted, data, status }
+        GuestRequest { head, wanted, data, status, filled: None }
     }
 
     /// What the drive takes in when the request is issued: data of a write, what is discarded.
@@ -143,10 +146,7 @@ impl GuestRequest {
         let Wanted::Drive(request) = &self.wanted else { return };
         let is_done = match (request.moves_to_device(), request.is_transfer(), request.operation.is_flush()) {
             (true, ..) => contents.write(request.start.0, &self.data, guest),
-            (false, false, false) => {
-                contents.forget(request.start.0, request.sectors.into());
-                true
-            }
+            (false, false, false) => contents.forget(request.start.0, request.sectors.into()).is_ok(),
             _ => true,
         };
         if !is_done {
@@ -154,9 +154,25 @@ impl GuestRequest {
         }
     }
 
-    /// Puts data and status where the guest looks for them; returns how many bytes that are.
+    /// Puts the data where the guest looks for them, ahead of the answer: what is on the drive now.
+    pub fn fill(&mut self, guest: &GuestMemoryMmap, contents: &Contents, serial: &str) {
+        self.filled = Some(self.put_data(guest, contents, serial));
+    }
+
+    /// It failed, whatever it wanted.
+    pub fn fail(&mut self) {
+        (self.wanted, self.filled) = (Wanted::Refused(FAILED), None);
+    }
+
+    /// Puts data, where [`GuestRequest::fill`] has not, and status where the guest looks for them; returns how many bytes that are.
     pub fn answer(&self, guest: &GuestMemoryMmap, contents: &Contents, serial: &str) -> u32 {
-        let (status, written) = match &self.wanted {
+        let (status, written) = self.filled.unwrap_or_else(|| self.put_data(guest, contents, serial));
+        let is_told = self.status.is_some_and(|address| guest.write_obj(status, address).is_ok());
+        written + u32::from(is_told)
+    }
+
+    fn put_data(&self, guest: &GuestMemoryMmap, contents: &Contents, serial: &str) -> (u8, u32) {
+        match &self.wanted {
             Wanted::Drive(request) if request.is_transfer() && request.direction == Direction::Read => {
                 match contents.read(request.start.0, &self.data, guest) {
                     true => (DONE, length(&self.data) as u32),
@@ -178,9 +194,7 @@ impl GuestRequest {
                 }
             }
             Wanted::Refused(status) => (*status, 0),
-        };
-        let is_told = self.status.is_some_and(|address| guest.write_obj(status, address).is_ok());
-        written + u32::from(is_told)
+        }
     }
 }
 

@@ -2,44 +2,50 @@
 
 use crate::error::GuestError;
 use planewise_model::{Ns, Request};
-use planewise_sim::observers::metrics::MetricsObserver;
-use planewise_sim::observers::{Completion, invariants::Invariants};
-use planewise_sim::{RunConfig, Simulator};
-use std::collections::{BTreeMap, VecDeque};
+use planewise_sim::RunConfig;
+use planewise_sim::drivers::stepped::Stepped;
+use planewise_sim::observers::{Observer, invariants::Invariants};
+use planewise_sim::results::{RunResult, Status};
+use std::collections::BTreeMap;
 
-/// A simulated drive.
-pub struct Drive {
-    simulator: Simulator<(MetricsObserver, Option<Invariants>)>,
-    /// By number of the request: who waits for it.
-    waiting: BTreeMap<u64, u64>,
-    /// Complete, and not yet taken: when, and who waits.
-    complete: VecDeque<(Ns, u64)>,
-    completions: Vec<Completion>,
-    /// All completions, where they are kept.
-    pub trace: Option<Vec<Completion>>,
+/// A simulated drive, watched by whom it may concern.
+pub struct Drive<O> {
+    engine: Stepped<(Option<Invariants>, O)>,
+    /// Where the time of those who use it begins, in the engine's.
+    origin: Ns,
+    /// All requests at the engine's times, where they are kept.
+    requests: Option<Vec<Request>>,
 }
 
-impl Drive {
-    /// Builds it; `checks` every invariant on the way.
+impl<O: Observer> Drive<O> {
+    /// Builds it; `checks` every invariant on the way. Nothing is measured before [`Drive::begin`].
     ///
     /// # Errors
-    /// Those of [`Simulator::new`].
-    pub fn new(config: &RunConfig, checks: bool) -> Result<Drive, GuestError> {
+    /// Those of [`Stepped::unmeasured`].
+    pub fn new(config: &RunConfig, checks: bool, observer: O) -> Result<Drive<O>, GuestError> {
         let invariants = checks.then(|| Invariants::of(config.overlap));
-        let mut simulator = Simulator::new(config, (MetricsObserver::new(0), invariants))?;
-        simulator.keep_completions();
-        Ok(Drive {
-            simulator,
-            waiting: BTreeMap::new(),
-            complete: VecDeque::new(),
-            completions: Vec::new(),
-            trace: None,
-        })
+        let engine = Stepped::unmeasured(config, (invariants, observer))?;
+        Ok(Drive { engine, origin: Ns::ZERO, requests: None })
     }
 
     /// Sectors that it has.
     pub fn sectors(&self) -> u64 {
-        self.simulator.user_sectors()
+        self.engine.sectors()
+    }
+
+    /// Requests submitted so far.
+    pub fn submitted(&self) -> u64 {
+        self.engine.submitted()
+    }
+
+    /// The observer.
+    pub fn observer_mut(&mut self) -> &mut O {
+        &mut self.engine.observer_mut().1
+    }
+
+    /// Measures from the next request on; returns its number.
+    pub fn begin(&mut self) -> u64 {
+        self.engine.begin()
     }
 
     /// Takes a request of a time that it has been advanced to; `tag` comes back with its completion.
@@ -47,15 +53,12 @@ impl Drive {
     /// # Errors
     /// What the drive does not take.
     pub fn submit(&mut self, request: &Request, tag: u64) -> Result<(), GuestError> {
-        let number = self.simulator.submitted();
-        self.simulator.submit(request)?;
-        self.waiting.insert(number, tag);
+        let request = Request { arrival: request.arrival + self.origin, ..*request };
+        self.engine.submit(&request, tag)?;
+        if let Some(requests) = &mut self.requests {
+            requests.push(request);
+        }
         Ok(())
-    }
-
-    /// Whether it takes another request now.
-    pub fn has_room(&self, request: &Request) -> bool {
-        self.simulator.has_room(request)
     }
 
     /// Lets time pass.
@@ -63,38 +66,53 @@ impl Drive {
     /// # Errors
     /// Free space exhausted.
     pub fn advance(&mut self, until: Ns) -> Result<(), GuestError> {
-        self.simulator.advance(until)?;
-        self.simulator.take_completions(&mut self.completions);
-        for completion in self.completions.drain(..) {
-            if let Some(tag) = self.waiting.remove(&completion.sequence) {
-                self.complete.push_back((completion.completed, tag));
-            }
-            if let Some(trace) = &mut self.trace {
-                trace.push(completion);
-            }
-        }
-        Ok(())
+        Ok(self.engine.advance(until + self.origin)?)
     }
 
     /// When something happens, or has and was not taken.
     pub fn next(&self) -> Ns {
-        self.complete.front().map_or_else(|| self.simulator.next_event(), |&(at, _)| at)
+        self.engine.next().saturating_sub(self.origin)
     }
 
     /// Takes a completion.
     pub fn take(&mut self) -> Option<u64> {
-        self.complete.pop_front().map(|(_, tag)| tag)
+        self.engine.take().map(|(tag, _)| tag)
     }
 
-    /// What it did.
+    /// The time of those who use it begins here, where it is at `now` in its own; nobody waits for anything.
+    pub(crate) fn begin_time(&mut self, now: Ns) {
+        self.origin = now;
+    }
+
+    /// Keeps all requests from here on.
+    pub fn keep_requests(&mut self) {
+        self.requests = Some(Vec::new());
+    }
+
+    /// Those that were kept, at the engine's times.
+    pub fn take_requests(&mut self) -> Vec<Request> {
+        self.requests.take().unwrap_or_default()
+    }
+
+    /// Nobody waits any more for what was submitted.
+    pub(crate) fn forget_completions(&mut self) {
+        self.engine.forget();
+    }
+
+    /// What it did since measuring began.
     ///
     /// # Errors
-    /// Invariants that were violated.
-    pub fn finish(self, now: Ns) -> Result<planewise_sim::results::Metrics, String> {
-        let (metrics, invariants) = self.simulator.into_observer();
-        if let Some(invariants) = invariants {
-            invariants.report()?;
-        }
-        Ok(metrics.metrics(now, (0, 0), planewise_sim::results::GcMetrics::default()))
+    /// Tunables that are not allowed.
+    pub fn measured(&self, name: &str, status: Status) -> Result<RunResult, GuestError> {
+        Ok(self.engine.result(name, status)?)
+    }
+
+    /// Who watched, and how often each invariant was checked where they were, or the first violations of them. What was under way when the kernel
+    /// ended never completes, and no invariant holds of it.
+    pub fn into_observer(self) -> (O, Result<BTreeMap<String, u64>, String>) {
+        let is_idle = self.engine.under_way() == 0;
+        let (invariants, observer) = self.engine.into_observer();
+        let checked = invariants.filter(|_| is_idle);
+        (observer, checked.map_or_else(|| Ok(BTreeMap::new()), |invariants| invariants.report()))
     }
 }

@@ -41,9 +41,32 @@ pub enum GuestError {
         /// When.
         now: Ns,
     },
+    /// The kernel ended, or was ended, before its work was done.
+    #[error("{what}{}", after(.log))]
+    Ended {
+        /// Why.
+        what: String,
+        /// The last lines that it wrote.
+        log: String,
+    },
+    /// The drive, or what is on it, is not as it must be.
+    #[error("invariant violated on drive {drive}: {violation}")]
+    Invariant {
+        /// Number of the drive.
+        drive: usize,
+        /// Which, and where.
+        violation: String,
+    },
+    /// Somebody wanted it to stop.
+    #[error("interrupted")]
+    Interrupted,
     /// The engine.
     #[error(transparent)]
     Simulation(#[from] SimError),
+}
+
+fn after(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!("; the last of the kernel's log:\n{log}") }
 }
 
 impl GuestError {

@@ -63,7 +63,6 @@ impl Schedule {
             schedule.put(4, bytes as u32);
             schedule.put(MOST, MOST_CLIENTS as u16);
             schedule.put(entry(CONTROLLER) + CAPABILITIES, SHARES_TIME);
-            schedule.set_free_until(Ns(crate::time::NEVER));
             schedule.set_now(now);
             schedule.set_running(KERNEL);
         }

@@ -1,7 +1,7 @@
 //! Messages over a local socket, with descriptors of files beside them.
 
 use crate::error::GuestError;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
@@ -11,6 +11,7 @@ use std::io::{IoSlice, IoSliceMut, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::Duration;
 
 /// Descriptors in one message, at most: the regions of a guest's memory.
 pub const MOST_DESCRIPTORS: usize = 8;
@@ -138,15 +139,16 @@ fn hung_up(error: &std::io::Error) -> bool {
     matches!(error.kind(), std::io::ErrorKind::ConnectionReset | std::io::ErrorKind::BrokenPipe)
 }
 
-/// Waits until one of these can be read, or was hung up; says which.
+/// Waits until one of these can be read, or was hung up; says which. None may, where nothing came within `patience`.
 ///
 /// # Errors
 /// The system's.
-pub fn wait_for_one(ends: &[BorrowedFd<'_>]) -> Result<Vec<bool>, GuestError> {
+pub fn wait_for_one(ends: &[BorrowedFd<'_>], patience: Duration) -> Result<Vec<bool>, GuestError> {
+    let patience = Timespec::try_from(patience).ok();
     loop {
         let mut polled: Vec<PollFd<'_>> =
             ends.iter().map(|end| PollFd::from_borrowed_fd(*end, PollFlags::IN)).collect();
-        match poll(&mut polled, None) {
+        match poll(&mut polled, patience.as_ref()) {
             Err(Errno::INTR) => {}
             Err(error) => return Err(GuestError::system("waiting for a message of the kernel", error)),
             Ok(_) => return Ok(polled.iter().map(|end| !end.revents().is_empty()).collect()),

@@ -1,8 +1,9 @@
 //! A kernel that a test plays: it asks for time, sets up a disk, and finds its requests done at the nanosecond that pen and paper say.
 
+use planewise_guest::contents::Contents;
 use planewise_guest::drive::Drive;
 use planewise_guest::session::Sharing;
-use planewise_guest::{Counts, GuestError, Session};
+use planewise_guest::{Disk, DiskCounts, GuestError, Session, Unattended};
 use planewise_model::{Ns, Profile};
 use planewise_sim::RunConfig;
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
@@ -58,7 +59,7 @@ fn send_files(stream: &UnixStream, bytes: &[u8], files: &[BorrowedFd<'_>]) {
     );
 }
 
-type Run = JoinHandle<(Result<(), GuestError>, Counts)>;
+type Run = JoinHandle<(Result<(), GuestError>, DiskCounts)>;
 
 impl Kernel {
     /// Boots on a drive.
@@ -71,17 +72,14 @@ impl Kernel {
         profile.geometry.blocks_per_plane = 64;
         profile.interface.command_queue = "ncq:32".into();
         let run = std::thread::spawn(move || {
-            let drive = Drive::new(&RunConfig::new(profile), true).unwrap();
-            let mut session = Session::new(theirs, listener, drive, 4096, sharing).unwrap();
-            let result = session.run();
-            let (counts, now) = (session.counts(), session.now());
-            // A run that was cut short leaves requests behind.
-            if result.is_ok() {
-                let in_drive = session.in_flight();
-                if in_drive == 0 {
-                    session.into_drive().finish(now).unwrap();
-                }
-            }
+            let drive = Drive::new(&RunConfig::new(profile), true, ()).unwrap();
+            let contents = Contents::new(drive.sectors()).unwrap();
+            let disk = Disk::new(listener, drive, contents, 4096, "planewise");
+            let mut session = Session::new(theirs, vec![disk], sharing);
+            let result = session.run(&mut Unattended);
+            let disk = session.into_disks().pop().unwrap();
+            let counts = disk.counts();
+            disk.into_parts().0.into_observer().1.unwrap();
             (result, counts)
         });
         let disk = UnixStream::connect(&path).unwrap();
@@ -143,8 +141,11 @@ impl Kernel {
         }
         loop {
             // Before a kick is answered the kernel may be told until when it may go on.
-            let heard =
-                planewise_guest::socket::wait_for_one(&[self.disk.as_fd(), self.time.as_fd()]).unwrap();
+            let heard = planewise_guest::socket::wait_for_one(
+                &[self.disk.as_fd(), self.time.as_fd()],
+                std::time::Duration::from_secs(20),
+            )
+            .unwrap();
             if heard[0] {
                 break;
             }
@@ -273,8 +274,11 @@ impl Kernel {
         self.time.write_all(&message(3, self.number, 0)).unwrap();
         let mut done = Vec::new();
         loop {
-            let heard =
-                planewise_guest::socket::wait_for_one(&[self.channel.as_fd(), self.time.as_fd()]).unwrap();
+            let heard = planewise_guest::socket::wait_for_one(
+                &[self.channel.as_fd(), self.time.as_fd()],
+                std::time::Duration::from_secs(20),
+            )
+            .unwrap();
             if heard[0] {
                 let mut call = [0; 20];
                 self.channel.read_exact(&mut call).unwrap();
@@ -307,7 +311,7 @@ impl Kernel {
         self.hear_answer()
     }
 
-    fn power_off(self, run: Run) -> (Result<(), GuestError>, Counts) {
+    fn power_off(self, run: Run) -> (Result<(), GuestError>, DiskCounts) {
         drop(self);
         run.join().unwrap()
     }

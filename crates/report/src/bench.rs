@@ -247,7 +247,7 @@ fn job_columns(results: &Results) -> Vec<Column> {
 }
 
 /// A paragraph per run, for narrow terminals.
-fn stacked(results: &Results, style: Style) -> String {
+pub(crate) fn stacked(results: &Results, style: Style) -> String {
     let unit = sweep::unit(results);
     let mut out = String::new();
     for (run, name) in results.runs.iter().zip(names::run_names(results)) {

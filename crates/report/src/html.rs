@@ -9,10 +9,13 @@ use crate::summary;
 use crate::sweep;
 use crate::table::{Pick, READ, Tone, WRITE, conflicted, ratio_tone};
 use minijinja::{Environment, Value, context};
-use planewise_sim::results::{DirectionMetrics, GcCost, Metrics, Results, Status, UnitUtilization};
+use planewise_sim::results::{
+    DirectionMetrics, GcCost, GuestNumber, Metrics, Results, Status, UnitUtilization,
+};
 use serde::Serialize;
 
 mod reproduce;
+pub use reproduce::{GUEST_COMMAND, quoted};
 mod tables;
 
 /// The page. Names from traces, profiles and options are escaped; the same results give the same bytes.
@@ -33,6 +36,8 @@ pub fn html(results: &Results) -> String {
         overload_meaning => overload::MEANING,
         overload_remedy => overload::remedy(results),
         summary => summary::summary(results),
+        programs => tables::programs(results, &names),
+        program_bars => figures(program_bars(results, &names)),
         comparison => tables::comparison(results, &names),
         percentiles => tables::percentiles(results, &names),
         outside => outside::is_outside(results),
@@ -191,6 +196,29 @@ fn distributions(results: &Results, names: &[String]) -> Vec<Drawn> {
         drawn.push((heading, cdf::plot(&label, &curves).ok_or(absent)));
     }
     drawn
+}
+
+/// What programs in kernels of their own say of themselves, where there are several to compare.
+fn program_bars(results: &Results, names: &[String]) -> Vec<Drawn> {
+    if results.runs.len() < 2 {
+        return Vec::new();
+    }
+    let look = sweep::series(results);
+    let numbers = crate::guest::numbers(results);
+    let draw = |(index, number): (usize, &GuestNumber)| {
+        let heading = crate::guest::title(number);
+        let mut rows: Vec<bars::Row<'_>> = Vec::new();
+        for (series, (run, name)) in results.runs.iter().zip(names).enumerate() {
+            let Some(value) = crate::guest::value(run, index) else { continue };
+            let text = crate::guest::digits(value);
+            let tooltip = format!("{name}: {text} {}", number.unit);
+            let segments = vec![bars::Segment { class: fill(look[series]), value, tooltip }];
+            rows.push(bars::Row { name, segments, mark: None, value: text });
+        }
+        let label = format!("{heading}, per run");
+        (heading, bars::plot(&label, &rows, crate::guest::digits).ok_or("No run said it."))
+    };
+    numbers.iter().enumerate().map(draw).collect()
 }
 
 fn times(results: &Results, names: &[String]) -> Vec<Drawn> {

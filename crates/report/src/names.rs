@@ -65,6 +65,7 @@ pub fn served(results: &Results) -> &'static str {
     match results.setup.trace.format.as_str() {
         "workload" => "workload",
         "experiment" => "experiment",
+        "linux" => "program",
         _ => "trace",
     }
 }

@@ -371,6 +371,7 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
         replay: None,
         overload: None,
         dependent: None,
+        guest: None,
     }
 }
 

@@ -95,6 +95,43 @@ pub struct RunResult {
     /// What recorded completions did for the dependent pace; nothing for other paces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dependent: Option<Dependent>,
+    /// What ran in a kernel of its own; nothing where requests came from elsewhere. The scheduler of the labels is the kernel's then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest: Option<Guest>,
+}
+
+/// A program in a kernel whose time is the model's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Guest {
+    /// Its status as a shell has it; none where it was ended.
+    pub status: Option<u8>,
+    /// When it began, since the kernel booted, ns.
+    pub began_ns: u64,
+    /// How long it ran, ns.
+    pub ran_ns: u64,
+    /// What it says of itself.
+    pub numbers: Vec<GuestNumber>,
+    /// Requests to the drive from boot to power-off.
+    pub requests: u64,
+    /// Of these refused: malformed, or past its end.
+    pub refused: u64,
+    /// BLAKE3 hash of all that the drive was asked, when, and when it was done: that of another run with the same bytes is the same.
+    pub trace_hash: String,
+    /// BLAKE3 hash of the program's output and errors and of the kernel's log.
+    pub output_hash: String,
+}
+
+/// A number in a program's output.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GuestNumber {
+    /// What it is.
+    pub name: String,
+    /// Its unit.
+    pub unit: String,
+    /// Whether more of it is better.
+    pub more_is_better: bool,
+    /// Its value; none where the output has none.
+    pub value: Option<f64>,
 }
 
 /// How a trace at recorded times asked for more than could be served.

@@ -2,17 +2,21 @@
 
 mod bench;
 mod drive;
+mod linux;
 mod probe;
 mod replay;
 mod reproduce;
+mod serve;
 mod simulate;
 mod trace;
 
 pub use bench::BenchArguments;
 pub use drive::{DriveArguments, PlaceArgument};
+pub use linux::LinuxArguments;
 pub use probe::ProbeArguments;
 pub use replay::{ReplayArguments, Sends};
 pub use reproduce::ReproduceArguments;
+pub use serve::ServeArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
     ConvertArguments, CutArguments, InfoArguments, PartArguments, ReadArguments, ScaleTimeArguments,
@@ -55,10 +59,14 @@ pub enum Command {
     Bench(BenchArguments),
     /// Replay a trace on a simulated or a real device, at the recorded times or as fast as it goes
     Replay(ReplayArguments),
+    /// Run programs in a Linux kernel of the model's time, on a simulated drive
+    Linux(LinuxArguments),
     /// Run published figures again and put the published numbers beside ours
     Reproduce(ReproduceArguments),
     /// Find out what is inside a drive, simulated or real, by measuring it from outside
     Probe(ProbeArguments),
+    /// Serve a simulated drive in wall time, for programs that mount it
+    Serve(ServeArguments),
     /// Look at, convert, cut, stretch and make traces
     #[command(subcommand)]
     Trace(TraceCommand),

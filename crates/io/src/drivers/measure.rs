@@ -74,5 +74,6 @@ pub(super) fn summarise<O: Observer>(
         replay: None,
         overload: None,
         dependent: None,
+        guest: None,
     })
 }

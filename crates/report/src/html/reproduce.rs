@@ -7,6 +7,7 @@ use planewise_sim::results::Results;
 /// An option `true` is a flag; `false` or an empty value means that it was not given.
 pub(super) fn command(results: &Results) -> String {
     let verb = match results.runs.len() {
+        _ if results.setup.options.contains_key("syscall-ns") => "linux",
         _ if results.setup.options.contains_key("lateness-bound") => "replay",
         _ if results.setup.options.contains_key("target") => "bench",
         1 => "run",
@@ -18,7 +19,10 @@ pub(super) fn command(results: &Results) -> String {
     for value in unnamed.iter().filter_map(|key| results.setup.options.get(*key)) {
         command += &format!(" {}", quoted(value));
     }
-    for (key, value) in results.setup.options.iter().filter(|(key, _)| !unnamed.contains(&key.as_str())) {
+    // The words that a guest runs come last, as they were quoted.
+    let words = results.setup.options.get(GUEST_COMMAND).filter(|words| !words.is_empty());
+    let is_named = |key: &str| !unnamed.contains(&key) && key != GUEST_COMMAND;
+    for (key, value) in results.setup.options.iter().filter(|(key, _)| is_named(key)) {
         let option = quoted(&format!("--{}", key.trim_start_matches('-')));
         match value.as_str() {
             "" | "false" => {}
@@ -26,11 +30,14 @@ pub(super) fn command(results: &Results) -> String {
             value => command += &format!(" \\\n  {option} {}", quoted(value)),
         }
     }
-    command
+    words.map_or(command.clone(), |words| format!("{command} \\\n  -- {words}"))
 }
 
+/// The option that holds the words that a guest runs, quoted for a POSIX shell.
+pub const GUEST_COMMAND: &str = "command";
+
 /// The word as a POSIX shell must see it.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || "-_./:=,+@%".contains(c);
     if !word.is_empty() && word.chars().all(safe) {
         word.to_owned()

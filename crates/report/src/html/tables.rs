@@ -40,6 +40,16 @@ fn rows(results: &Results, names: &[String], cells: impl Fn(&RunResult) -> Vec<C
     .collect()
 }
 
+/// What programs in a kernel of their own say of themselves.
+pub(super) fn programs(results: &Results, names: &[String]) -> Option<Table> {
+    let (titles, texts) = crate::guest::rows(results)?;
+    let mut rows = rows(results, names, |_| Vec::new());
+    for (row, texts) in rows.iter_mut().zip(texts) {
+        row.cells = texts.into_iter().map(Cell::plain).collect();
+    }
+    Some(Table { titles, rows })
+}
+
 /// The comparison: the template holds its two-level heading, so that only rows are made here.
 pub(super) fn comparison(results: &Results, names: &[String]) -> Vec<Row> {
     rows(results, names, |run| {

@@ -12,15 +12,15 @@ use crate::results::{Labels, RunResult, Status};
 use std::collections::BTreeMap;
 
 /// What a driver itself watches: requests, collections, and the flash where power is to be lost.
-pub(super) type Measuring = (MetricsObserver, (CollectionMetrics, Option<Recovery>));
+pub type Measuring = (MetricsObserver, (CollectionMetrics, Option<Recovery>));
 
 /// Observers of a run whose first `warm_up` requests are not measured.
-pub(super) fn measuring(warm_up: u64, recovery: Option<Recovery>) -> Measuring {
+pub fn measuring(warm_up: u64, recovery: Option<Recovery>) -> Measuring {
     (MetricsObserver::new(warm_up), (CollectionMetrics::new(warm_up), recovery))
 }
 
 /// Measures from the request with this number on: the warm-up had no number yet.
-pub(super) fn start_after(measuring: &mut Measuring, first: u64) {
+pub fn start_after(measuring: &mut Measuring, first: u64) {
     measuring.0.start_after(first);
     measuring.1.0.start_after(first);
 }
@@ -29,7 +29,7 @@ pub(super) fn start_after(measuring: &mut Measuring, first: u64) {
 ///
 /// # Errors
 /// Tunables that are not allowed.
-pub(super) fn summarise<O: Observer>(
+pub fn summarise<O: Observer>(
     config: &RunConfig,
     simulator: &Simulator<(Measuring, O)>,
     counters: &Counters,
@@ -75,5 +75,6 @@ pub(super) fn summarise<O: Observer>(
         replay: None,
         overload: None,
         dependent: None,
+        guest: None,
     })
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Steps between two looks. A step is an event or a submission, so that a few requests of a gigabyte are no longer than many of a page.
 const STEPS: u32 = 1024;
 /// Events that a stopped run may still take to finish what it has under way: about a second.
-const LAST_EVENTS_MAX: u32 = 1 << 20;
+pub(super) const LAST_EVENTS_MAX: u32 = 1 << 20;
 
 /// Looks at the outside now and then.
 pub(super) struct Watch<'a> {

@@ -240,6 +240,13 @@ impl HostQueue {
         queued.pages = pages;
     }
 
+    /// The waiting request in `slot` becomes this longer one on these pages: for whoever drives a scheduler without a host stack.
+    pub fn grow(&mut self, slot: Slot, after: Request, pages: PageRange) {
+        let queued = &mut self.slots[slot.index()];
+        debug_assert_eq!(queued.state, State::Waiting);
+        (queued.request, queued.pages) = (after, pages);
+    }
+
     /// Moves the waiting request in `other` into the adjacent one in `slot`, and frees its slot.
     pub(crate) fn join(&mut self, slot: Slot, other: Slot, pages: PageRange) {
         let joining = self.slots[other.index()];

@@ -413,7 +413,10 @@ impl HostStack {
                 let gate = Gate { continues, ..Gate::new(&self.queue, interface) };
                 self.scheduler.dispatch(now, &gate)
             }
-            CommandQueue::Ncq(depth) if self.queue.outstanding() >= depth => Decision::Wait,
+            CommandQueue::Ncq(depth) if self.queue.outstanding() >= depth => {
+                self.scheduler.full(now, &self.queue);
+                Decision::Wait
+            }
             CommandQueue::Ncq(_) => {
                 self.scheduler.dispatch(now, &Gate::new(&self.queue, &|_: &QueuedRequest| true))
             }

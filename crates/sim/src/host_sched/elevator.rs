@@ -19,6 +19,10 @@ pub(super) enum Pick {
 
 /// An elevator: the operations of Linux's `elevator_ops` that decide something.
 pub(super) trait Elevator: Send {
+    /// Whether the block layer above it is today's (`block/blk-mq-sched.c`): it takes requests from the elevator until one finds no tag
+    /// of the device's, and that one goes first when there is a tag, whatever arrives meanwhile.
+    const TAKEN_AHEAD: bool = false;
+
     /// `elevator_add_req_fn`.
     fn add(&mut self, now: Ns, slot: Slot, request: &QueuedRequest);
 
@@ -99,6 +103,15 @@ impl<E: Elevator> HostScheduler for Dispatching<E> {
         self.head = None;
         self.elevator.issued(now, head, gate.queue().get(head));
         Decision::Issue(head)
+    }
+
+    fn full(&mut self, now: Ns, queue: &HostQueue) {
+        if E::TAKEN_AHEAD
+            && self.head.is_none()
+            && let Pick::Request(slot) = self.elevator.pick(now, queue)
+        {
+            self.head = Some(slot);
+        }
     }
 
     fn completed(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {

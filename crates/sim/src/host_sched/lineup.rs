@@ -106,6 +106,16 @@ impl Lineup {
         self.remove(places, slot, position);
     }
 
+    /// This one is served next, whatever its address.
+    pub(super) fn put_next(&mut self, slot: Slot) {
+        self.next = Some(slot);
+    }
+
+    /// How many wait.
+    pub(super) fn count(&self) -> u32 {
+        self.by_arrival.count()
+    }
+
     /// The closer of the requests before and behind one, the sweep beginning again at its end.
     fn neighbour(&self, places: &Places, slot: Slot, position: u64) -> Option<Slot> {
         let first = || self.by_address.first(&places.nodes).filter(|first| *first != slot);

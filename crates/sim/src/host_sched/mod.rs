@@ -47,7 +47,7 @@ mod weave;
 pub use tunables::{Tunable, TunableKind, TunableValues};
 
 use crate::error::SimError;
-use crate::host::{Gate, QueuedRequest, Side, Slot};
+use crate::host::{Gate, HostQueue, QueuedRequest, Side, Slot};
 use planewise_model::location::{PageRange, UnitMap};
 use planewise_model::{Ns, Request, names};
 use std::collections::BTreeMap;
@@ -82,6 +82,9 @@ pub trait HostScheduler: Send {
 
     /// What to do now. Called until it issues nothing. A request issued must be one that `gate` accepts.
     fn dispatch(&mut self, now: Ns, gate: &Gate<'_>) -> Decision;
+
+    /// The command queue of the device is full, and requests wait. Told at every arrival and completion at which it is so.
+    fn full(&mut self, _now: Ns, _queue: &HostQueue) {}
 
     /// A request completed.
     fn completed(&mut self, _now: Ns, _slot: Slot, _request: &QueuedRequest) {}

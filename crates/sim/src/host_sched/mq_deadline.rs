@@ -21,7 +21,8 @@ pub(super) const ENTRY: Entry = Entry {
             storage: Storage::new(host.queue_length),
             waiting: Sorted::EMPTY,
             positions: [0; 2],
-            direction: Direction::Read,
+            // As Linux begins (`dd_init_sched`).
+            direction: Direction::Write,
             batching: 0,
             alternation: Alternation::new(values),
             expire: expire(values),
@@ -65,6 +66,8 @@ impl MqDeadline {
 }
 
 impl Elevator for MqDeadline {
+    const TAKEN_AHEAD: bool = true;
+
     fn add(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         let deadline = now + self.expire[request.request.direction.index()];
         self.waiting.add(&mut self.storage, slot, request, deadline);

@@ -56,7 +56,7 @@ struct Sums {
 }
 
 /// Gathers everything about garbage collection.
-pub(crate) struct CollectionMetrics {
+pub struct CollectionMetrics {
     warm_up: u64,
     measuring: bool,
     window_start: Ns,
@@ -90,7 +90,8 @@ pub(crate) struct CollectionMetrics {
 }
 
 impl CollectionMetrics {
-    pub(crate) fn new(warm_up: u64) -> CollectionMetrics {
+    /// Of a run whose first `warm_up` requests are not measured.
+    pub fn new(warm_up: u64) -> CollectionMetrics {
         CollectionMetrics {
             warm_up,
             measuring: warm_up == 0,
@@ -118,7 +119,7 @@ impl CollectionMetrics {
     }
 
     /// Measures from the request with this number on.
-    pub(crate) fn start_after(&mut self, first: u64) {
+    pub fn start_after(&mut self, first: u64) {
         self.warm_up = first;
     }
 
@@ -169,7 +170,7 @@ impl CollectionMetrics {
     }
 
     /// The results. `flush` gives the time to flush a number of pages: as printed, and rounding up.
-    pub(crate) fn metrics(&self, now: Ns, wear: (u32, u32), flush: impl Fn(u32) -> (Ns, Ns)) -> GcMetrics {
+    pub fn metrics(&self, now: Ns, wear: (u32, u32), flush: impl Fn(u32) -> (Ns, Ns)) -> GcMetrics {
         let sums = &self.sums;
         let mean = |sum: u128, count: u64| if count == 0 { 0.0 } else { sum as f64 / count as f64 };
         let cost = |sum: u128| mean(sum, sums.collections);

@@ -4,7 +4,7 @@
 
 mod arrival_order;
 pub mod backlog;
-pub(crate) mod collections;
+pub mod collections;
 pub mod groups;
 pub mod invariants;
 pub mod metrics;

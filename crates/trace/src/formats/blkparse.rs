@@ -28,6 +28,7 @@ pub static FORMAT: Format = Format {
     time_unit_open: false,
     completions: true,
     commands: false,
+    durability: false,
     detect,
     open,
     create: None,

@@ -24,6 +24,7 @@ pub static FORMAT: Format = Format {
     time_unit_open: false,
     completions: false,
     commands: false,
+    durability: false,
     detect: lines::detect::<DiskSim>,
     open: lines::open::<DiskSim>,
     create: Some(create),

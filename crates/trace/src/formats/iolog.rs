@@ -34,6 +34,7 @@ pub static FORMAT: Format = Format {
     time_unit_open: false,
     completions: false,
     commands: true,
+    durability: false,
     detect,
     open,
     create: Some(create),

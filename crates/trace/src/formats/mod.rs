@@ -155,6 +155,8 @@ pub struct Format {
     pub completions: bool,
     /// Whether its writer takes flushes and discards.
     pub commands: bool,
+    /// Whether its writer keeps what the acknowledgement of a write promises ([`Request::durability`]).
+    pub durability: bool,
     /// Looks at the first bytes (uncompressed, up to 64 KiB; `whole` when that is the whole file).
     pub detect: fn(head: &[u8], whole: bool) -> Certainty,
     /// Opens a reader.

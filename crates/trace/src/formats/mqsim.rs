@@ -18,6 +18,7 @@ pub static FORMAT: Format = Format {
     time_unit_open: true,
     completions: false,
     commands: false,
+    durability: false,
     detect: lines::detect::<SsdSim>,
     open: lines::open::<SsdSim>,
     create: Some(ssdsim::create),

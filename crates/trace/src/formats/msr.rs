@@ -28,6 +28,7 @@ pub static FORMAT: Format = Format {
     time_unit_open: false,
     completions: true,
     commands: false,
+    durability: false,
     detect: lines::detect::<Msr>,
     open: lines::open::<Msr>,
     create: Some(create),

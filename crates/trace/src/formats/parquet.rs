@@ -4,16 +4,18 @@
 //! |---|---|---|
 //! | `arrival_ns` | u64 | arrival, ns |
 //! | `lsn` | u64 | first sector of 512 B |
-//! | `sectors` | u32 | number of sectors, at least 1 |
-//! | `direction` | string | `read` or `write` |
+//! | `sectors` | u32 | number of sectors: at least 1, of a flush 0 (at sector 0) |
+//! | `direction` | string | `read`, `write`, `flush`, `sync` (a flush with metadata) or `discard` |
 //! | `process` | u32 | process, 0 when unknown |
 //! | `volume` | u32 | volume |
 //! | `response_ns` | u64, nullable | the response time that the trace recorded |
 //! | `synchronous` | bool, nullable | whether someone waits for it |
+//! | `durability` | string, nullable | what the acknowledgement of a write promises, in the words of [`Durability`](planewise_model::Durability); null when nothing |
 //!
 //! The file's metadata key `planewise.trace` holds the version, 1. The reader also takes files without the key when all
 //! columns are there with these types, signed or nullable too (a null or negative value in any column but
-//! the last two is an error); the last two may be missing, and then reads are synchronous and writes are not. Other columns are ignored. Both directions work in row
+//! the last three is an error); the last three may be missing, or have nulls alone and no type, and then reads and flushes are synchronous, writes and discards are
+//! not, and none promises anything. Other columns are ignored. Both directions work in row
 //! groups of bounded size; [`Reader::position`] counts rows, from 1.
 
 use super::random_access::into_file;
@@ -22,7 +24,7 @@ use crate::error::{Position, TraceError};
 use crate::input::Input;
 use columns::{Chunk, Columns};
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
@@ -30,7 +32,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
-use planewise_model::{Direction, Lsn, Ns, Request};
+use planewise_model::Request;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -38,16 +40,18 @@ use std::sync::Arc;
 
 mod columns;
 mod pages;
+mod row;
 #[cfg(test)]
 mod tests;
 
 /// Parquet with Planewise's columns.
 pub static FORMAT: Format = Format {
     name: "parquet",
-    description: "Parquet: arrival_ns, lsn, sectors, direction, process, volume, response_ns, synchronous",
+    description: "Parquet: arrival_ns, lsn, sectors, direction, process, volume, response_ns, synchronous, durability",
     time_unit_open: false,
     completions: true,
-    commands: false,
+    commands: true,
+    durability: true,
     detect,
     open,
     create: Some(create),
@@ -68,6 +72,7 @@ const SCHEMA: &str = "message trace {
     REQUIRED INT32 volume (INTEGER(32, false));
     OPTIONAL INT64 response_ns (INTEGER(64, false));
     REQUIRED BOOLEAN synchronous;
+    OPTIONAL BYTE_ARRAY durability (STRING);
 }";
 
 fn detect(head: &[u8], _whole: bool) -> Certainty {
@@ -203,29 +208,18 @@ impl ParquetWriter {
         let rows = std::mem::take(&mut self.rows);
         let mut group = self.file.next_row_group()?;
         // Unsigned numbers are stored as signed ones of the same bits; the schema says how to read them.
-        write_wide(&mut group, rows.iter().map(|r| r.arrival.0 as i64).collect())?;
-        write_wide(&mut group, rows.iter().map(|r| r.start.0 as i64).collect())?;
-        write_narrow(&mut group, rows.iter().map(|r| r.sectors as i32).collect())?;
-        let names = [ByteArray::from("read"), ByteArray::from("write")];
-        let directions: Vec<ByteArray> = rows.iter().map(|r| names[r.direction.index()].clone()).collect();
-        if let Some(mut column) = group.next_column()? {
-            column.typed::<ByteArrayType>().write_batch(&directions, None, None)?;
-            column.close()?;
-        }
-        write_narrow(&mut group, rows.iter().map(|r| r.process as i32).collect())?;
-        write_narrow(&mut group, rows.iter().map(|r| r.volume as i32).collect())?;
-        let levels: Vec<i16> = rows.iter().map(|r| i16::from(r.response.is_some())).collect();
-        let responses: Vec<i64> =
-            rows.iter().filter_map(|r| r.response).map(|response| response.0 as i64).collect();
-        if let Some(mut column) = group.next_column()? {
-            column.typed::<Int64Type>().write_batch(&responses, Some(&levels), None)?;
-            column.close()?;
-        }
-        let synchronous: Vec<bool> = rows.iter().map(|r| r.synchronous).collect();
-        if let Some(mut column) = group.next_column()? {
-            column.typed::<BoolType>().write_batch(&synchronous, None, None)?;
-            column.close()?;
-        }
+        write::<Int64Type>(&mut group, rows.iter().map(|r| r.arrival.0 as i64))?;
+        write::<Int64Type>(&mut group, rows.iter().map(|r| r.start.0 as i64))?;
+        write::<Int32Type>(&mut group, rows.iter().map(|r| r.sectors as i32))?;
+        let words = row::DIRECTIONS.map(ByteArray::from);
+        write::<ByteArrayType>(&mut group, rows.iter().map(|r| words[row::direction_index(r)].clone()))?;
+        write::<Int32Type>(&mut group, rows.iter().map(|r| r.process as i32))?;
+        write::<Int32Type>(&mut group, rows.iter().map(|r| r.volume as i32))?;
+        write_given::<Int64Type>(&mut group, rows.iter().map(|r| r.response.map(|time| time.0 as i64)))?;
+        write::<BoolType>(&mut group, rows.iter().map(|r| r.synchronous))?;
+        let words = row::DURABILITIES.map(|(word, _)| ByteArray::from(word));
+        let promises = rows.iter().map(|r| row::durability_index(r).map(|index| words[index].clone()));
+        write_given::<ByteArrayType>(&mut group, promises)?;
         group.close()?;
         self.rows = rows;
         self.rows.clear();
@@ -235,20 +229,36 @@ impl ParquetWriter {
 
 type Group<'a> = SerializedRowGroupWriter<'a, Box<dyn Write + Send>>;
 
-fn write_wide(group: &mut Group<'_>, values: Vec<i64>) -> Result<(), ParquetError> {
-    let Some(mut column) = group.next_column()? else { return Ok(()) };
-    column.typed::<Int64Type>().write_batch(&values, None, None)?;
-    column.close()
+/// Writes the next column, with a value in every row.
+fn write<T: DataType>(group: &mut Group<'_>, values: impl Iterator<Item = T::T>) -> Result<(), ParquetError> {
+    write_column::<T>(group, &values.collect::<Vec<_>>(), None)
 }
 
-fn write_narrow(group: &mut Group<'_>, values: Vec<i32>) -> Result<(), ParquetError> {
+/// Writes the next column, with nulls.
+fn write_given<T: DataType>(
+    group: &mut Group<'_>,
+    values: impl Iterator<Item = Option<T::T>>,
+) -> Result<(), ParquetError> {
+    let mut levels = Vec::new();
+    let given: Vec<T::T> =
+        values.inspect(|value| levels.push(i16::from(value.is_some()))).flatten().collect();
+    write_column::<T>(group, &given, Some(&levels))
+}
+
+fn write_column<T: DataType>(
+    group: &mut Group<'_>,
+    values: &[T::T],
+    levels: Option<&[i16]>,
+) -> Result<(), ParquetError> {
     let Some(mut column) = group.next_column()? else { return Ok(()) };
-    column.typed::<Int32Type>().write_batch(&values, None, None)?;
+    column.typed::<T>().write_batch(values, levels, None)?;
     column.close()
 }
 
 impl Writer for ParquetWriter {
     fn write(&mut self, request: &Request) -> Result<(), TraceError> {
+        row::check(request)
+            .map_err(|(found, allowed)| TraceError::malformed(&self.path, Position::File, found, allowed))?;
         self.rows.push(*request);
         if self.rows.len() == ROW_GROUP_ROWS {
             self.write_group().map_err(|error| unwritten(&self.path, error))?;
@@ -263,22 +273,4 @@ impl Writer for ParquetWriter {
         let mut sink = self.file.into_inner().map_err(|error| unwritten(&path, error))?;
         sink.flush().map_err(|source| TraceError::io(&path, source))
     }
-}
-
-/// A request out of plain values, checked.
-fn request(
-    arrival: u64,
-    start: u64,
-    sectors: u32,
-    direction: &[u8],
-) -> Result<Request, (String, &'static str)> {
-    let direction = match direction {
-        b"read" => Direction::Read,
-        b"write" => Direction::Write,
-        other => return Err((format!("direction '{}'", super::tokens::quote(other)), "read or write")),
-    };
-    if sectors == 0 || start.checked_add(u64::from(sectors)).is_none() {
-        return Err((format!("{sectors} sectors at {start}"), "at least 1 sector, ending below 2^64"));
-    }
-    Ok(Request::new(Ns(arrival), Lsn(start), sectors, direction))
 }

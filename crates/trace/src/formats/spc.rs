@@ -26,6 +26,7 @@ pub static FORMAT: Format = Format {
     time_unit_open: false,
     completions: false,
     commands: false,
+    durability: false,
     detect: lines::detect::<Spc>,
     open: lines::open::<Spc>,
     create: Some(create),

@@ -26,6 +26,7 @@ pub static FORMAT: Format = Format {
     time_unit_open: false,
     completions: true,
     commands: false,
+    durability: false,
     detect: lines::detect::<Systor>,
     open: lines::open::<Systor>,
     create: Some(create),

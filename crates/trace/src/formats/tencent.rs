@@ -25,6 +25,7 @@ pub static FORMAT: Format = Format {
     time_unit_open: false,
     completions: false,
     commands: false,
+    durability: false,
     detect: lines::detect::<Tencent>,
     open: lines::open::<Tencent>,
     create: Some(create),

@@ -27,6 +27,7 @@ pub static FORMAT: Format = Format {
     time_unit_open: false,
     completions: false,
     commands: false,
+    durability: false,
     detect,
     open,
     create: Some(create),

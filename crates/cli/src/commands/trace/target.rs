@@ -72,7 +72,8 @@ impl Target {
             }
             self.written += 1;
             self.rounded += u64::from(!request.arrival.0.is_multiple_of(self.resolution.0));
-            self.weakened += u64::from(request.durability != Durability::Volatile);
+            let is_weakened = !self.format.durability && request.durability != Durability::Volatile;
+            self.weakened += u64::from(is_weakened);
             self.writer.write(request).map_err(output_error)?;
         }
         Ok(())
@@ -272,6 +273,29 @@ mod tests {
             let step = resolution(format).0;
             let off = requests[1].arrival.0.abs_diff(3_123_456_789);
             assert!(off < step && requests[1].arrival.0.is_multiple_of(step), "{}: {off}", format.name);
+        }
+    }
+
+    #[test]
+    fn what_a_format_has_no_place_for_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let forced = Request {
+            durability: Durability::ForceUnitAccess,
+            ..Request::new(Ns(0), Lsn(0), 8, Direction::Write)
+        };
+        let requests = [Request::flush(Ns(0)), Request::discard(Ns(0), Lsn(0), 8), forced];
+        for format in FORMATS.iter().filter(|format| format.create.is_some()) {
+            let mut target = Target::create(&folder.path().join(format.name), format, false).unwrap();
+            target.write(&requests).unwrap();
+            let (note, written) = (target.note().unwrap_or_default(), target.finish().unwrap());
+            let says =
+                [note.contains("no flushes and discards: 2 of"), note.contains("no forced writes: 1 ")];
+            let expected = match format.name {
+                "parquet" => ([false, false], 3),
+                "iolog" => ([false, true], 3),
+                _ => ([true, true], 1),
+            };
+            assert_eq!((says, written), expected, "{}: {note}", format.name);
         }
     }
 

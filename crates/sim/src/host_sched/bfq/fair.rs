@@ -47,6 +47,24 @@ impl Clock {
         self.go_on(entity, weight);
     }
 
+    /// A queue that was without requests has some in time: it starts where it left off, even when that is past; a part of what it is late by is
+    /// forgiven, less to one whose weight is raised `factor` times.
+    pub(super) fn take_up(&mut self, entity: &mut Entity, weight: u64, factor: u64) {
+        let was_late = self.now > entity.finish;
+        self.go_on(entity, weight);
+        let late = self.now.saturating_sub(entity.finish) / factor;
+        if was_late {
+            entity.start += late;
+            entity.finish += late;
+        }
+    }
+
+    /// The queue in service weighs something else from here on.
+    pub(super) fn reweigh(&mut self, entity: &mut Entity, weight: u64) {
+        self.weights = self.weights - entity.weight + weight;
+        entity.weight = weight;
+    }
+
     /// A queue whose turn ended has more requests: it starts where it left off, and so catches up when it is behind.
     pub(super) fn go_on(&mut self, entity: &mut Entity, weight: u64) {
         entity.weight = weight;

@@ -27,11 +27,14 @@ pub(super) const ENTRY: Entry = Entry {
 
 /// Number of the queue of asynchronous requests; those of the processes follow it.
 const ASYNCHRONOUS: usize = 0;
-/// Asynchronous sectors are charged so many times, where not all queues weigh the same (`bfq_async_charge_factor`).
+/// Asynchronous sectors are charged so many times (`bfq_async_charge_factor`): Linux does not where weights or classes differ that users
+/// gave, which there are none of here.
 const ASYNC_CHARGE: u64 = 3;
 /// Wait at most for a process that seeks (`BFQ_MIN_TT`), and at least for one whose weight is raised.
 const SEEKY_IDLE: Ns = Ns::from_millis(2);
 const RAISED_IDLE: Ns = Ns::from_millis(20);
+/// A process that goes on within so many waits takes up what was left of its budget.
+const ARRIVES_IN_TIME: u64 = 3;
 /// A queue with raised weight is waited for when others have so many more requests at the device.
 const SURPLUS: u64 = 4;
 /// Requests at the device at once above which it counts as one that queues, and the samples between two looks.
@@ -62,10 +65,12 @@ struct Bfq {
     in_service: Option<usize>,
     /// While the disk waits for the queue in service: until when.
     idle_until: Option<Ns>,
+    /// Since when it last did.
+    idle_since: Ns,
     waiting: u64,
     at_device: u64,
-    /// Whether the device queues commands; unknown at first, which counts as yes.
-    tagged: bool,
+    /// Whether the device queues commands; unknown at first, which counts as yes. Once known to, it is not asked again.
+    tagged: Option<bool>,
     samples: u32,
     peak: u64,
     position: u64,
@@ -86,9 +91,10 @@ impl Bfq {
             active: Vec::with_capacity(slots as usize + 1),
             in_service: None,
             idle_until: None,
+            idle_since: Ns::ZERO,
             waiting: 0,
             at_device: 0,
-            tagged: true,
+            tagged: None,
             samples: 0,
             peak: 0,
             position: 0,
@@ -106,15 +112,7 @@ impl Bfq {
 
     /// Sectors that a request counts for (`bfq_serv_to_charge`).
     fn charge(&self, number: usize, sectors: u64) -> u64 {
-        let is_plain = self.queues[number].synchronous || !self.is_asymmetric();
-        sectors * if is_plain { 1 } else { ASYNC_CHARGE }
-    }
-
-    /// Whether active queues have different weights (`bfq_asymmetric_scenario`).
-    fn is_asymmetric(&self) -> bool {
-        let mut weights = self.active.iter().map(|&number| self.queues[number].entity.weight);
-        let first = weights.next();
-        weights.any(|weight| Some(weight) != first)
+        sectors * if self.queues[number].synchronous { 1 } else { ASYNC_CHARGE }
     }
 
     fn raised_count(&self) -> usize {
@@ -130,29 +128,62 @@ impl Bfq {
         if self.settings.slice_idle == Ns::ZERO || !queue.synchronous {
             return false;
         }
-        let rotational = self.settings.rotational;
-        let quick = queue.think.mean() <= self.settings.slice_idle;
-        let gains = rotational && (!self.tagged || !queue.is_seeky() && quick);
-        let raised = self.raised_count();
-        let alone = raised == self.active.len();
-        let guarantees = queue.is_raised() && (!alone || self.at_device >= queue.dispatched + SURPLUS)
-            || self.is_asymmetric();
-        gains && raised == 0 || guarantees
+        self.idling_gains(number) || self.idling_guarantees(number)
     }
 
-    /// Gives a queue that has requests the budget of its next turn; returns its weight.
-    fn provide(&mut self, number: usize) -> u64 {
+    /// Whether waiting gains throughput (`idling_boosts_thr_without_issues`).
+    fn idling_gains(&self, number: usize) -> bool {
+        let (queue, rotational) = (&self.queues[number], self.settings.rotational);
+        let tagged = self.tagged != Some(false);
+        let goes_on = !queue.is_seeky() && queue.thinks_shortly(&self.settings);
+        (rotational && !tagged || (rotational || !tagged) && goes_on) && self.raised_count() == 0
+    }
+
+    /// Whether the queue would be served less than it is due without (`idling_needed_for_service_guarantees`).
+    fn idling_guarantees(&self, number: usize) -> bool {
+        let (queue, busy) = (&self.queues[number], self.active.len());
+        queue.is_raised() && (self.raised_count() < busy || self.at_device >= queue.dispatched + SURPLUS)
+            || busy == 1
+    }
+
+    /// Gives a queue that has requests the budget of its next turn.
+    fn provide(&mut self, number: usize) {
         let next = self.queues[number].waiting.next().expect("the queue has requests");
-        let first = self.sectors[next.index()];
-        let charge = self.charge(number, first);
+        let charge = self.charge(number, self.sectors[next.index()]);
         let queue = &mut self.queues[number];
         queue.entity.budget = queue.max_budget.max(charge);
-        queue.weight()
     }
 
-    /// Ends the turn of the queue in service (`bfq_bfqq_expire`).
-    fn expire(&mut self, now: Ns, end: End) {
-        let Some(number) = self.in_service.take() else { return };
+    /// Charges a queue that was slow for its time (`bfq_bfqq_is_slow`, `bfq_bfqq_charge_time`): whoever seeks does not cost others theirs.
+    fn charge_time(&mut self, until: Ns, number: usize, end: End) {
+        const SHORT: Ns = Ns::from_millis(1);
+        const LONG: Ns = Ns::from_millis(20);
+        let (settings, queue) = (&self.settings, &self.queues[number]);
+        let took = until.saturating_sub(queue.turn_began);
+        let (slow, charged) = match took {
+            _ if !queue.synchronous => (false, Ns::ZERO),
+            _ if took < SHORT && settings.rotational => (queue.is_seeky(), settings.slice_idle),
+            _ if took < SHORT => (queue.is_seeky(), SEEKY_IDLE),
+            _ if took > LONG => (queue.entity.service < settings.max_budget / 2, took),
+            _ => (queue.is_seeky(), took),
+        };
+        let timed_out = end == End::BudgetTimeout && queue.entity.left() >= queue.entity.budget / 3;
+        if queue.is_raised() || !slow && !timed_out {
+            return;
+        }
+        let (charged, timeout) = (charged.min(settings.timeout).0, settings.timeout.0.max(1));
+        let sectors = (u128::from(settings.max_budget) * u128::from(charged) / u128::from(timeout)) as u64;
+        let entity = &mut self.queues[number].entity;
+        let sectors = sectors.max(entity.service);
+        entity.budget = entity.budget.max(sectors);
+        let more = sectors - entity.service;
+        self.clock.serve(entity, more);
+    }
+
+    /// Ends the turn of the queue in service (`bfq_bfqq_expire`). `until`: up to when it counts, which is when the wait for it began where that
+    /// was in vain.
+    fn expire(&mut self, now: Ns, until: Ns, end: End) {
+        let Some(number) = self.in_service else { return };
         self.idle_until = None;
         match end {
             End::Preempted => self.counts.preemptions += 1,
@@ -160,17 +191,24 @@ impl Bfq {
             End::BudgetTimeout => self.counts.timeouts += 1,
             End::TooIdle | End::NoMoreRequests => {}
         }
+        self.charge_time(until, number, end);
+        self.in_service = None;
         let queue = &mut self.queues[number];
         queue.recalculate(end, &self.settings);
         self.clock.end_turn(&mut queue.entity);
-        queue.lower(now);
         if queue.waiting.is_empty() {
+            queue.has_left = !matches!(end, End::BudgetTimeout | End::BudgetExhausted);
+            if !queue.has_left {
+                queue.entity.service = 0;
+            }
             queue.rests(now);
             self.active.retain(|other| *other != number);
-        } else {
-            let weight = self.provide(number);
-            self.clock.go_on(&mut self.queues[number].entity, weight);
+            return;
         }
+        self.provide(number);
+        let queue = &mut self.queues[number];
+        let weight = queue.weight();
+        self.clock.go_on(&mut queue.entity, weight);
     }
 
     /// What the idle timer does, if it rang by now.
@@ -180,9 +218,9 @@ impl Bfq {
         if let Some(number) = self.in_service {
             let queue = &self.queues[number];
             if queue.turn_end <= at {
-                self.expire(at, End::BudgetTimeout);
+                self.expire(at, self.idle_since, End::BudgetTimeout);
             } else if queue.waiting.is_empty() {
-                self.expire(at, End::TooIdle);
+                self.expire(at, self.idle_since, End::TooIdle);
             }
         }
     }
@@ -192,7 +230,9 @@ impl Bfq {
         if let Some(number) = self.in_service {
             let queue = &self.queues[number];
             let end = match queue.waiting.next() {
-                _ if queue.turn_end <= now && !(queue.waiting.is_empty() && self.better_to_idle(number)) => {
+                _ if self.is_over(now, number)
+                    && !(queue.waiting.is_empty() && self.better_to_idle(number)) =>
+                {
                     End::BudgetTimeout
                 }
                 Some(next) if self.charge(number, self.sectors[next.index()]) <= queue.entity.left() => {
@@ -204,7 +244,7 @@ impl Bfq {
                 }
                 None => End::NoMoreRequests,
             };
-            self.expire(now, end);
+            self.expire(now, now, end);
         }
         let queues = &self.queues;
         let active = self.active.iter().map(|&number| (number, &queues[number].entity));
@@ -212,26 +252,88 @@ impl Bfq {
         self.counts.turns += 1;
         let queue = &mut self.queues[number];
         queue.fifo_checked = false;
+        queue.turn_began = now;
         // A raised weight stretches the turn as well.
         queue.turn_end = now + Ns(self.settings.timeout.0 * queue.raise_factor());
         self.in_service = Some(number);
         Some(number)
     }
 
+    /// Whether the turn in service has lasted long enough (`bfq_may_expire_for_budg_timeout`).
+    fn is_over(&self, now: Ns, number: usize) -> bool {
+        let queue = &self.queues[number];
+        let entity = &queue.entity;
+        queue.turn_end <= now && (self.idle_until.is_none() || entity.left() >= entity.budget / 3)
+    }
+
+    /// A queue that waits for its turn has another next request (`bfq_updated_next_req`).
+    fn rebudget(&mut self, number: usize) {
+        let next = self.queues[number].waiting.next().expect("the queue has requests");
+        let charge = self.charge(number, self.sectors[next.index()]);
+        let queue = &mut self.queues[number];
+        let budget = queue.max_budget.max(charge).max(queue.entity.service);
+        self.clock.rebudget(&mut queue.entity, budget);
+    }
+
+    /// A queue that was without requests has one (`bfq_bfqq_handle_idle_busy_switch`).
+    fn activate(&mut self, now: Ns, number: usize) {
+        let wait = Ns(ARRIVES_IN_TIME * self.settings.slice_idle.0);
+        let queue = &mut self.queues[number];
+        let in_time = queue.last_end.is_none_or(|end| now <= end + wait);
+        // One that only waited for what it had asked for goes on where it was, and does not lose its place to those that came meanwhile.
+        let goes_on = std::mem::take(&mut queue.has_left) && in_time && queue.entity.left() > 0;
+        if goes_on {
+            queue.entity.budget = queue.entity.left().min(queue.max_budget);
+        } else {
+            self.provide(number);
+        }
+        let least = self.settings.min_budget();
+        let queue = &mut self.queues[number];
+        queue.entity.service = 0;
+        if queue.raise(now, &self.settings) {
+            queue.entity.budget = queue.entity.budget.min(2 * least);
+        }
+        self.active.push(number);
+        let (weight, factor) = (queue.weight(), queue.raise_factor());
+        if goes_on {
+            self.clock.take_up(&mut queue.entity, weight, factor);
+        } else {
+            self.clock.activate(&mut queue.entity, weight);
+        }
+        let Some(serving) = self.in_service else { return };
+        let serving_queue = &self.queues[serving];
+        if goes_on && factor >= serving_queue.raise_factor()
+            || weight > serving_queue.entity.weight
+            || !self.better_to_idle(serving)
+        {
+            self.expire(now, now, End::Preempted);
+        }
+    }
+
     fn update_tagged(&mut self) {
         self.peak = self.peak.max(self.at_device);
-        if self.at_device + self.waiting <= TAGGED_DEPTH {
+        if self.tagged == Some(true) || self.at_device + self.waiting <= TAGGED_DEPTH {
+            return;
+        }
+        let is_small = |number: usize| {
+            let queue = &self.queues[number];
+            let all = queue.dispatched + u64::from(queue.waiting.count());
+            queue.thinks_shortly(&self.settings) && all < TAGGED_DEPTH && self.at_device < TAGGED_DEPTH
+        };
+        if self.in_service.is_some_and(is_small) {
             return;
         }
         self.samples += 1;
-        if self.samples >= TAGGED_SAMPLES {
-            self.tagged = self.peak > TAGGED_DEPTH;
+        if self.samples > TAGGED_SAMPLES {
+            self.tagged = Some(self.peak > TAGGED_DEPTH);
             (self.samples, self.peak) = (0, 0);
         }
     }
 }
 
 impl Elevator for Bfq {
+    const TAKEN_AHEAD: bool = true;
+
     fn add(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         // The timer rings first, except at this very instant: what comes in time is in time.
         self.ring(now.saturating_sub(Ns(1)));
@@ -241,22 +343,20 @@ impl Elevator for Bfq {
         let queue = &mut self.queues[number];
         queue.learn(now, request.request.start.0, u64::from(request.request.sectors), &self.settings);
         let deadline = now + self.settings.expire(queue.synchronous);
+        let before = queue.waiting.next();
         queue.waiting.add(&mut self.places, slot, request, deadline, self.position);
         self.sectors[slot.index()] = u64::from(request.request.sectors);
-        if queue.entity.is_active() {
-            if self.in_service == Some(number) {
-                self.idle_until = None;
+        let is_next = queue.waiting.next() != before;
+        if self.in_service == Some(number) {
+            if self.idle_until.take().is_some() && queue.turn_end <= now {
+                self.expire(now, now, End::BudgetTimeout);
             }
-            return;
-        }
-        self.queues[number].raise(now, &self.settings);
-        self.active.push(number);
-        let weight = self.provide(number);
-        self.clock.activate(&mut self.queues[number].entity, weight);
-        if let Some(serving) = self.in_service
-            && (self.queues[number].weight() > self.queues[serving].weight() || !self.better_to_idle(serving))
-        {
-            self.expire(now, End::Preempted);
+        } else if queue.entity.is_active() {
+            if is_next {
+                self.rebudget(number);
+            }
+        } else {
+            self.activate(now, number);
         }
     }
 
@@ -273,11 +373,9 @@ impl Elevator for Bfq {
         let number = self.queue_of[slot.index()];
         self.queues[number].waiting.grew(&mut self.places, slot, after, self.position);
         self.sectors[slot.index()] = u64::from(after.request.sectors);
-        let charge = self.charge(number, u64::from(after.request.sectors));
-        let queue = &mut self.queues[number];
-        if self.in_service != Some(number) && queue.waiting.next() == Some(slot) {
-            let budget = queue.entity.budget.max(charge);
-            self.clock.rebudget(&mut queue.entity, budget);
+        let is_next = self.queues[number].waiting.next() == Some(slot);
+        if self.in_service != Some(number) && is_next {
+            self.rebudget(number);
         }
     }
 
@@ -295,21 +393,30 @@ impl Elevator for Bfq {
         let Some(number) = self.select(now) else {
             return self.idle_until.map_or(Pick::Nothing, Pick::At);
         };
+        let request =
+            &queue.get(self.queues[number].waiting.next().expect("a queue in service has requests")).request;
+        let charge = self.charge(number, u64::from(request.sectors));
+        // The next one is sought from where this one ends.
+        self.position = request.end().0;
         let serving = &mut self.queues[number];
-        let overdue = serving.waiting.overdue(&self.places, now).filter(|_| !serving.fifo_checked);
-        serving.fifo_checked = true;
-        let slot = overdue.or(serving.waiting.next()).expect("a queue in service has requests");
+        let slot = serving.waiting.next().expect("a queue in service has requests");
+        let is_oldest = serving.waiting.oldest() == Some(slot);
         serving.waiting.serve(&mut self.places, slot, self.position);
+        if !std::mem::replace(&mut serving.fifo_checked, true)
+            && !is_oldest
+            && let Some(overdue) = serving.waiting.overdue(&self.places, now)
+        {
+            serving.waiting.put_next(overdue);
+        }
         serving.dispatched += 1;
         self.waiting -= 1;
-        let charge = self.charge(number, u64::from(queue.get(slot).request.sectors));
-        self.clock.serve(&mut self.queues[number].entity, charge);
-        Pick::Request(slot)
-    }
-
-    fn issued(&mut self, _now: Ns, _slot: Slot, request: &QueuedRequest) {
         self.at_device += 1;
-        self.position = request.request.end().0;
+        self.clock.serve(&mut serving.entity, charge);
+        if serving.served(now, charge) {
+            let weight = serving.weight();
+            self.clock.reweigh(&mut serving.entity, weight);
+        }
+        Pick::Request(slot)
     }
 
     fn completed(&mut self, now: Ns, _slot: Slot, request: &QueuedRequest) {
@@ -320,25 +427,32 @@ impl Elevator for Bfq {
         let queue = &mut self.queues[number];
         queue.dispatched -= 1;
         queue.last_end = Some(now);
-        if self.in_service != Some(number) || !queue.waiting.is_empty() {
+        if queue.dispatched == 0 && !queue.entity.is_active() {
+            queue.rests(now);
+        }
+        if self.in_service != Some(number) {
             return;
         }
-        let (last, is_over) = (queue.dispatched == 0, queue.turn_end <= now);
+        let queue = &self.queues[number];
+        let (last, is_empty) = (queue.dispatched == 0, queue.waiting.is_empty());
         let (seeky, raised) = (queue.is_seeky(), queue.is_raised());
-        if last && self.better_to_idle(number) {
-            let idle = self.settings.slice_idle;
-            self.counts.idle_waits += 1;
-            self.idle_until = Some(
-                now + match (seeky, raised) {
-                    (true, false) if !self.is_asymmetric() => idle.min(SEEKY_IDLE),
-                    (_, true) => idle.max(RAISED_IDLE),
-                    _ => idle,
-                },
-            );
-        } else if is_over {
-            self.expire(now, End::BudgetTimeout);
-        } else if last || !self.better_to_idle(number) {
-            self.expire(now, End::NoMoreRequests);
+        if is_empty && self.better_to_idle(number) {
+            if last {
+                let idle = self.settings.slice_idle;
+                self.counts.idle_waits += 1;
+                self.idle_since = now;
+                self.idle_until = Some(
+                    now + match (seeky, raised) {
+                        (true, false) => idle.min(SEEKY_IDLE),
+                        (_, true) => idle.max(RAISED_IDLE),
+                        _ => idle,
+                    },
+                );
+            }
+        } else if self.is_over(now, number) {
+            self.expire(now, now, End::BudgetTimeout);
+        } else if is_empty {
+            self.expire(now, now, End::NoMoreRequests);
         }
     }
 

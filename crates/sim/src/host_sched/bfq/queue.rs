@@ -18,6 +18,8 @@ const FAR: u64 = 800;
 const SMALL: u64 = 64;
 /// Of the last 32 requests, so many far ones make a seeky queue (`BFQQ_SEEKY`).
 const SEEKY: u32 = 19;
+/// A process that had so many sectors with raised weight is no interactive one (`max_service_from_wr`).
+const RAISED_SERVICE: u64 = 120_000;
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,18 +41,22 @@ pub(super) struct Queue {
     pub(super) dispatched: u64,
     /// Budget that its past suggests.
     pub(super) max_budget: u64,
-    /// When its turn ends.
+    /// When its turn began, and when it ends.
+    pub(super) turn_began: Ns,
     pub(super) turn_end: Ns,
     /// The FIFO was looked at in this turn.
     pub(super) fifo_checked: bool,
     pub(super) think: ThinkTime,
     pub(super) last_end: Option<Ns>,
+    /// Its last turn ended because it had no requests, and not its budget or time.
+    pub(super) has_left: bool,
     /// One bit for each of its last 32 requests: whether it was far.
     seeks: u32,
     /// Sector behind its last request.
     position: u64,
-    /// Until when its weight is raised.
+    /// Until when its weight is raised, and sectors that it had since it is.
     raised_until: Option<Ns>,
+    raised_service: u64,
     /// Since when it has been without requests.
     idle_since: Option<Ns>,
 }
@@ -63,13 +69,17 @@ impl Queue {
             entity: Entity::default(),
             dispatched: 0,
             max_budget: settings.max_budget * 2 / 3,
+            turn_began: Ns::ZERO,
             turn_end: Ns::ZERO,
+            has_left: false,
             fifo_checked: false,
             think: ThinkTime::default(),
             last_end: None,
-            seeks: 0,
+            // The first is almost certainly far.
+            seeks: 1,
             position: 0,
             raised_until: None,
+            raised_service: 0,
             idle_since: None,
         }
     }
@@ -93,11 +103,10 @@ impl Queue {
 
     /// Learns how the process behaves from a request.
     pub(super) fn learn(&mut self, now: Ns, start: u64, sectors: u64, settings: &Settings) {
-        if let Some(end) = self.last_end
-            && self.waiting.is_empty()
-            && self.dispatched == 0
-        {
-            self.think.add((now - end).min(Ns(2 * settings.slice_idle.0)));
+        if !self.entity.is_active() && self.dispatched == 0 {
+            // What it did before it was known counts as long.
+            let longest = Ns(2 * settings.slice_idle.0);
+            self.think.add(self.last_end.map_or(longest, |end| (now - end).min(longest)));
         }
         let is_far = self.position != 0
             && self.position.abs_diff(start) > FAR
@@ -106,23 +115,30 @@ impl Queue {
         self.position = start + sectors;
     }
 
-    /// A process that begins, or begins again after a pause, is taken for one that somebody waits at.
-    pub(super) fn raise(&mut self, now: Ns, settings: &Settings) {
-        self.lower(now);
-        let paused = self.idle_since.is_none_or(|since| now >= since + PAUSE);
-        if settings.low_latency
-            && self.synchronous
-            && !self.is_raised()
-            && paused
-            && settings.raised_time > Ns::ZERO
-        {
-            self.raised_until = Some(now + settings.raised_time);
-        }
+    /// Whether it thinks no longer than half of the time that is waited for it, as far as is known.
+    pub(super) fn thinks_shortly(&self, settings: &Settings) -> bool {
+        !self.think.is_valid() || self.think.mean() <= Ns(settings.slice_idle.0 / 2)
     }
 
-    /// Ends the time of raised weight, when it is over; between turns only, as virtual time knows the weight.
-    pub(super) fn lower(&mut self, now: Ns) {
-        self.raised_until = self.raised_until.filter(|until| *until > now);
+    /// A process that begins, or begins again after a pause, is taken for one that somebody waits at. Whether its weight is raised now and was
+    /// not before.
+    pub(super) fn raise(&mut self, now: Ns, settings: &Settings) -> bool {
+        let was_raised = self.is_raised();
+        let paused = self.dispatched == 0 && self.idle_since.is_none_or(|since| now >= since + PAUSE);
+        if settings.low_latency && self.synchronous && paused && settings.raised_time > Ns::ZERO {
+            self.raised_until = Some(now + settings.raised_time);
+            self.raised_service = if was_raised { self.raised_service } else { 0 };
+        }
+        self.is_raised() && !was_raised
+    }
+
+    /// It had sectors in its turn; whether its raised weight ended with that.
+    pub(super) fn served(&mut self, now: Ns, sectors: u64) -> bool {
+        let was_raised = self.is_raised();
+        self.raised_service += sectors;
+        let is_interactive = self.raised_service <= RAISED_SERVICE;
+        self.raised_until = self.raised_until.filter(|until| *until > now && is_interactive);
+        was_raised && !self.is_raised()
     }
 
     pub(super) fn rests(&mut self, now: Ns) {

@@ -134,6 +134,8 @@ impl Kyber {
 }
 
 impl Elevator for Kyber {
+    const TAKEN_AHEAD: bool = true;
+
     fn add(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest) {
         self.domains[request.request.direction.index()].waiting.push(&mut self.links, slot);
     }

@@ -1,7 +1,8 @@
 //! The columns of a trace in a Parquet file: finding them, and decoding them some thousand rows at a time.
 
+use super::failed;
 use super::pages::CheckedPages;
-use super::{failed, request};
+use super::row::{self, Refusal};
 use crate::error::{Position, TraceError};
 use parquet::basic::{ConvertedType, LogicalType, Type};
 use parquet::column::reader::ColumnReaderImpl;
@@ -14,8 +15,8 @@ use std::path::Path;
 /// Rows decoded at once: some hundred KiB in all columns together.
 const CHUNK_ROWS: usize = 8 * 1024;
 
-/// Name and type of each column, in the order of the fields of [`Columns`]. Only the last two may be missing.
-const EXPECTED: [(&str, Type); 8] = [
+/// Name and type of each column, in the order of the fields of [`Columns`]. Those from [`RESPONSE`] on may be missing.
+const EXPECTED: [(&str, Type); 9] = [
     ("arrival_ns", Type::INT64),
     ("lsn", Type::INT64),
     ("sectors", Type::INT32),
@@ -24,9 +25,11 @@ const EXPECTED: [(&str, Type); 8] = [
     ("volume", Type::INT32),
     ("response_ns", Type::INT64),
     ("synchronous", Type::BOOLEAN),
+    ("durability", Type::BYTE_ARRAY),
 ];
 const RESPONSE: usize = 6;
 const SYNCHRONOUS: usize = 7;
+const DURABILITY: usize = 8;
 
 /// Where a column is in the file, and how its values are to be read.
 #[derive(Clone, Copy)]
@@ -39,12 +42,13 @@ struct Place {
 /// The columns of the file and the readers of its current row group.
 pub(super) struct Columns {
     /// In the order of [`EXPECTED`]; `None` for a missing one.
-    places: [Option<Place>; 8],
+    places: [Option<Place>; 9],
     rows_left: usize,
     wide: [Option<ColumnReaderImpl<Int64Type>>; 3],
     narrow: [Option<ColumnReaderImpl<Int32Type>>; 3],
     direction: Option<ColumnReaderImpl<ByteArrayType>>,
     synchronous: Option<ColumnReaderImpl<BoolType>>,
+    durability: Option<ColumnReaderImpl<ByteArrayType>>,
 }
 
 /// Decoded rows.
@@ -59,6 +63,8 @@ pub(super) struct Chunk {
     responses: Vec<Option<Ns>>,
     synchronous: Values<bool>,
     waits: Vec<Option<bool>>,
+    durability: Values<ByteArray>,
+    promises: Vec<Option<ByteArray>>,
 }
 
 #[derive(Default)]
@@ -79,12 +85,12 @@ impl Columns {
     /// # Errors
     /// A column that is missing or of another type, with what the file has instead.
     pub fn find(schema: &SchemaDescriptor, path: &Path) -> Result<Columns, TraceError> {
-        let mut places = [None; 8];
-        for (place, (name, physical)) in places.iter_mut().zip(EXPECTED) {
+        let mut places = [None; 9];
+        for (number, (name, physical)) in EXPECTED.into_iter().enumerate() {
             let column =
                 schema.columns().iter().enumerate().find(|(_, column)| column.path().parts() == [name]);
             let Some((index, column)) = column else {
-                if [EXPECTED[RESPONSE].0, EXPECTED[SYNCHRONOUS].0].contains(&name) {
+                if number >= RESPONSE {
                     continue;
                 }
                 let has: Vec<String> = schema.columns().iter().map(|column| column.path().string()).collect();
@@ -92,6 +98,10 @@ impl Columns {
                 let all = EXPECTED.map(|(name, _)| name).join(", ");
                 return Err(TraceError::malformed(path, Position::File, found, format!("columns {all}")));
             };
+            // What other programs write of a column in which they found nothing but nulls.
+            if number >= RESPONSE && matches!(column.logical_type_ref(), Some(LogicalType::Unknown)) {
+                continue;
+            }
             let is_flat = column.max_rep_level() == 0 && column.max_def_level() <= 1;
             if column.physical_type() != physical || !is_flat {
                 let found = format!("column '{name}' of type {}", column.physical_type());
@@ -106,7 +116,7 @@ impl Columns {
                 column.converted_type(),
                 ConvertedType::UINT_32 | ConvertedType::UINT_64
             ) || matches!(column.logical_type_ref(), Some(LogicalType::Integer(integer)) if !integer.is_signed);
-            *place = Some(Place { index, is_nullable: column.max_def_level() == 1, is_unsigned });
+            places[number] = Some(Place { index, is_nullable: column.max_def_level() == 1, is_unsigned });
         }
         Ok(Columns {
             places,
@@ -115,6 +125,7 @@ impl Columns {
             narrow: Default::default(),
             direction: None,
             synchronous: None,
+            durability: None,
         })
     }
 
@@ -137,6 +148,7 @@ impl Columns {
         }
         self.direction = self.places[DIRECTION].map(|place| reader(group, place, path)).transpose()?;
         self.synchronous = self.places[SYNCHRONOUS].map(|place| reader(group, place, path)).transpose()?;
+        self.durability = self.places[DURABILITY].map(|place| reader(group, place, path)).transpose()?;
         Ok(())
     }
 
@@ -158,9 +170,12 @@ impl Columns {
         fill(self.direction.as_mut(), self.places[DIRECTION], DIRECTION, rows, &mut chunk.direction, path)?;
         let (waits, place) = (self.synchronous.as_mut(), self.places[SYNCHRONOUS]);
         fill(waits, place, SYNCHRONOUS, rows, &mut chunk.synchronous, path)?;
+        let (words, place) = (self.durability.as_mut(), self.places[DURABILITY]);
+        fill(words, place, DURABILITY, rows, &mut chunk.durability, path)?;
         self.check_signs(chunk, path)?;
         spread(self.places[RESPONSE], &chunk.wide[2], rows, |value| Ns(*value as u64), &mut chunk.responses);
         spread(self.places[SYNCHRONOUS], &chunk.synchronous, rows, |value| *value, &mut chunk.waits);
+        spread(self.places[DURABILITY], &chunk.durability, rows, ByteArray::clone, &mut chunk.promises);
         chunk.rows = rows;
         self.rows_left -= rows;
         Ok(true)
@@ -242,7 +257,7 @@ fn fill<T: DataType>(
         let found = format!("column '{name}' ends before its row group");
         return Err(TraceError::malformed(path, Position::File, found, "columns of equal length"));
     }
-    if values != rows && ![RESPONSE, SYNCHRONOUS].contains(&number) {
+    if values != rows && number < RESPONSE {
         let found = format!("a null in column '{name}'");
         return Err(TraceError::malformed(path, Position::File, found, "a value in every row"));
     }
@@ -256,8 +271,8 @@ impl Chunk {
     }
 
     /// A row as a request, or what is wrong with it.
-    pub fn request(&self, row: usize) -> Result<Request, (String, &'static str)> {
-        let mut request = request(
+    pub fn request(&self, row: usize) -> Result<Request, Refusal> {
+        let mut request = row::request(
             self.wide[0].values[row] as u64,
             self.wide[1].values[row] as u64,
             self.narrow[0].values[row] as u32,
@@ -267,6 +282,9 @@ impl Chunk {
         request.volume = self.narrow[2].values[row] as u32;
         request.response = self.responses[row];
         request.synchronous = self.waits[row].unwrap_or(request.synchronous);
+        if let Some(word) = &self.promises[row] {
+            request.durability = row::durability(word.data())?;
+        }
         Ok(request)
     }
 }
