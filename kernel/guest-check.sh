@@ -1,0 +1,136 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0-only
+# Runs in a guest of `planewise linux` that is shown the modules as /run/share: everything is asserted, and the last line says so.
+#   planewise linux --root / --file-system none --share target/kernel -- sh /run/share/guest-check.sh planewise-piq
+set -eu
+name=$1
+module=/run/share/$name.ko
+queue=/sys/block/vda/queue
+counters=/sys/kernel/debug/block/vda/sched/counters
+loaded=$(echo "$name" | tr - _)
+worries='WARNING|BUG|Oops|Call Trace|INFO: task|blocked for'
+fail() { echo "guest-check: $*" >&2; dmesg | tail -n 20 >&2; exit 1; }
+mounted() { grep -q " $1 " /proc/mounts; }
+mounted /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
+work() { fio --name=work --filename=/dev/vda --direct=1 --ioengine=libaio --clocksource=clock_gettime --minimal "$@" >/tmp/fio.out 2>&1 || { cat /tmp/fio.out >&2; fail "fio $*"; }; }
+# said TEXT COMMAND...: it fails, and the log, emptied before, holds the text.
+said() {
+    text=$1; shift
+    if dmesg | grep -E "$worries"; then fail "the log is not clean"; fi
+    dmesg -C
+    if "$@" 2>/dev/null; then fail "$* was accepted"; fi
+    dmesg | grep -qF "$text" || fail "'$text' is not said of: $*"
+}
+set_to() { echo "$2" >"$queue/$1"; }
+
+# Wrong geometry is refused by the parameter's name.
+said 'channels: allowed' insmod "$module" channels=0
+said 'chips_per_channel: allowed' insmod "$module" channels=65536 chips_per_channel=65536
+said 'planes_per_die: allowed' insmod "$module" channels=1024 planes_per_die=65536
+said 'chunk_bytes: allowed' insmod "$module" chunk_bytes=1000
+said 'order: allowed' insmod "$module" order=cwwp
+said 'level: allowed' insmod "$module" level=die
+
+# A module that nobody uses comes and goes.
+for _ in $(seq 20); do insmod "$module" channels=4; rmmod "$loaded"; done
+insmod "$module" channels=4 chips_per_channel=2
+set_to scheduler "$name"
+grep -qF "[$name]" "$queue/scheduler" || fail "not the scheduler"
+if rmmod "$loaded" 2>/dev/null; then fail "removed while in use"; fi
+
+# Tunables keep to their ranges.
+case $name in
+planewise-piq)
+    barriers='complete issue complete'
+    progress=joined
+    said 'barrier: found' set_to iosched/barrier everything
+    said 'write_wait_max_ns: found' set_to iosched/write_wait_max_ns 1000000000001
+    said 'write_wait_max_ns: found' set_to iosched/write_wait_max_ns soon
+    said 'barrier: found' set_to iosched/barrier device
+    ;;
+planewise-pass)
+    barriers='device none region'
+    progress=turns
+    said 'barrier: found' set_to iosched/barrier everything
+    said 'batch: found' set_to iosched/batch 0
+    said 'read_expire: found' set_to iosched/read_expire -1
+    if set_to iosched/region_size 1048576 2>/dev/null; then fail "the regions were changed under requests"; fi
+    set_to scheduler none
+    rmmod "$loaded"
+    said 'region_size: allowed' insmod "$module" region_size=0
+    said 'region_size: allowed' insmod "$module" region_size=1000
+    said 'region_size: allowed' insmod "$module" region_size=4x
+    for size in 1t 4096; do
+        insmod "$module" region_size=$size
+        said 'region_size: allowed' set_to scheduler "$name"
+        rmmod "$loaded"
+    done
+    insmod "$module" region_size=16m
+    set_to scheduler "$name"
+    [ "$(cat $queue/iosched/region_size)" = 16777216 ] || fail "region_size is not what it was set to"
+    ;;
+planewise-weave)
+    barriers=
+    progress=dispatched
+    said 'look_ahead: found' set_to iosched/look_ahead 0
+    said 'turn_requests: found' set_to iosched/turn_requests 65537
+    ;;
+esac
+for barrier in $barriers; do
+    set_to iosched/barrier "$barrier"
+    [ "$(cat $queue/iosched/barrier)" = "$barrier" ] || fail "barrier does not stay"
+done
+# Back to what the policy begins with.
+set_to scheduler none
+set_to scheduler "$name"
+
+# Reads, writes, and neighbours that are merged.
+work --rw=randrw --bs=4k --iodepth=64 --number_ios=4000 --size=256m
+work --rw=randwrite --norandommap --bs=4k --iodepth=64 --number_ios=4000 --size=2m
+grep -q '^dispatched [1-9]' "$counters" || fail "nothing was dispatched"
+grep -q '^merged [1-9]' "$counters" || fail "nothing was merged"
+grep -q "^$progress [1-9]" "$counters" || fail "$progress: none"
+sed 's/^/guest-check: /' "$counters"
+
+# Written data are read back, while scheduler, tunables and depth change under them.
+(
+    while [ ! -e /tmp/done ]; do
+        for other in none "$name" mq-deadline "$name"; do
+            set_to scheduler "$other"
+            if [ "$other" = "$name" ]; then
+                for barrier in $barriers; do set_to iosched/barrier $barrier; sleep 0.03; done
+                sleep 0.01
+                for depth in 8 256 64; do set_to nr_requests $depth; sleep 0.02; done
+            else
+                sleep 0.1
+            fi
+            echo switched >>/tmp/switches
+        done
+    done
+) &
+work --rw=randwrite --bs=4k --iodepth=64 --number_ios="${WRITES:-20000}" --size=128m --verify=crc32c --verify_fatal=1 --do_verify=1 --fsync=64
+touch /tmp/done
+wait
+[ "$(wc -l </tmp/switches)" -ge 8 ] || fail "only $(wc -l </tmp/switches) switches under load"
+
+# Discards, flushes, FUA, and a file system.
+set_to scheduler "$name"
+blkdiscard -o 0 -l 16777216 /dev/vda || fail "discard"
+work --rw=randwrite --bs=4k --iodepth=8 --number_ios=300 --size=64m --sync=1
+mkfs.ext4 -q -F /dev/vda 262144 && mkdir -p /tmp/on && mount /dev/vda /tmp/on
+dd if=/dev/urandom of=/tmp/on/a bs=1M count=16 conv=fsync 2>/dev/null
+sum=$(cksum </tmp/on/a)
+umount /tmp/on && mount /dev/vda /tmp/on
+[ "$(cksum </tmp/on/a)" = "$sum" ] || fail "a file came back different"
+umount /tmp/on
+# A longer queue has room for all that are in it, from the first change on.
+set_to scheduler none
+set_to scheduler "$name"
+set_to nr_requests 256
+work --rw=randrw --bs=4k --iodepth=250 --number_ios=4000 --size=256m
+grep -qx 'waited_outside 0' "$counters" || fail "requests found no slot"
+
+set_to scheduler none
+rmmod "$loaded" || fail "does not unload"
+if dmesg | grep -E "$worries"; then fail "the log is not clean"; fi
+echo "guest-check: ok: $name, $(wc -l </tmp/switches) switches under load"

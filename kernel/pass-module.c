@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* planewise-pass.ko. */
+#include <linux/module.h>
+#include "glue.h"
+
+static char *region_size = "4g";
+module_param(region_size, charp, 0444);
+MODULE_PARM_DESC(region_size, "bytes of a region, a multiple of 4096, with a suffix k, m, g or t or without (4g)");
+
+const struct planewise_policy *const planewise_module_policy = &planewise_pass;
+
+/* Of the size of a drive it is known only when the scheduler is set. */
+int planewise_module_values(u64 *values, struct planewise_refusal *refusal)
+{
+	char *end;
+
+	values[0] = memparse(region_size, &end);
+	if (end != region_size && !*end && values[0] && values[0] % 4096 == 0)
+		return 0;
+	refusal->name = "region_size";
+	refusal->allowed = "a multiple of 4096 above 0, such as 4294967296, 512m or 4g";
+	return -EINVAL;
+}
+
+MODULE_DESCRIPTION("PASS: regions in turn, each a batch of one direction by address, every request with a deadline");
+MODULE_AUTHOR("The Planewise authors");
+MODULE_LICENSE("GPL");
+/* So that writing the name into queue/scheduler loads it. */
+MODULE_ALIAS("planewise-pass-iosched");

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* planewise-weave.ko. */
+#include <linux/module.h>
+#include "glue.h"
+
+const struct planewise_policy *const planewise_module_policy = &planewise_weave;
+
+int planewise_module_values(u64 *values, struct planewise_refusal *refusal)
+{
+	return 0;
+}
+
+MODULE_DESCRIPTION("Weave: the request whose units have the least to do, as far as the drive shows that this pays");
+MODULE_AUTHOR("The Planewise authors");
+MODULE_LICENSE("GPL");
+/* So that writing the name into queue/scheduler loads it. */
+MODULE_ALIAS("planewise-weave-iosched");
