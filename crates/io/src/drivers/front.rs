@@ -219,6 +219,11 @@ impl<'a, O: Observer> Front<'a, O> {
             self.rests.push_back(Rest { slot, operation });
             self.hand_over()?;
         }
+        if self.ask {
+            // No tag is free. The next completion has it asked again.
+            self.stack.tell_full(self.now);
+            self.ask = false;
+        }
         Ok(())
     }
 
@@ -258,9 +263,7 @@ impl<'a, O: Observer> Front<'a, O> {
         if std::mem::take(&mut self.completed_at_once) {
             return Ok(());
         }
-        // While the target has no tag, the scheduler is asked when it has one, not when it wanted to be.
-        let wake = if self.ask { Ns::MAX } else { self.stack.wake() };
-        let until = until.min(wake);
+        let until = until.min(self.stack.wake());
         if until == Ns::MAX && self.under_way() == 0 {
             let (queue, scheduler) = (self.stack.queue(), self.stack.scheduler_name().to_owned());
             return Err(

@@ -414,7 +414,7 @@ impl HostStack {
                 self.scheduler.dispatch(now, &gate)
             }
             CommandQueue::Ncq(depth) if self.queue.outstanding() >= depth => {
-                self.scheduler.full(now, &self.queue);
+                self.tell_full(now);
                 Decision::Wait
             }
             CommandQueue::Ncq(_) => {
@@ -440,6 +440,16 @@ impl HostStack {
                 self.wake = at.max(now + Ns(1));
                 None
             }
+        }
+    }
+
+    /// Tells the scheduler that the device takes nothing more, as [`HostStack::next_issue`] does where its own count says so: for
+    /// devices that take fewer requests than that, since one request may need several of their tags.
+    pub fn tell_full(&mut self, now: Ns) {
+        self.wake = Ns::MAX;
+        let held = self.overlaps.as_ref().map_or(0, Overlaps::held);
+        if self.queue.waiting() > held && self.apart.is_empty() {
+            self.scheduler.full(now, &self.queue);
         }
     }
 
