@@ -2,6 +2,9 @@
 /* planewise-pass.ko. */
 #include <linux/module.h>
 #include "glue.h"
+#define PLANEWISE_TRACE_SYSTEM planewise_pass
+#define CREATE_TRACE_POINTS
+#include "planewise-trace.h"
 
 static char *region_size = "4g";
 module_param(region_size, charp, 0444);

@@ -2,6 +2,9 @@
 /* planewise-weave.ko. */
 #include <linux/module.h>
 #include "glue.h"
+#define PLANEWISE_TRACE_SYSTEM planewise_weave
+#define CREATE_TRACE_POINTS
+#include "planewise-trace.h"
 
 const struct planewise_policy *const planewise_module_policy = &planewise_weave;
 

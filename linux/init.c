@@ -2,8 +2,9 @@
  * The first program of a kernel in simulated time: makes a root that programs may write on above a tree of the host's, prepares the drive, runs the
  * program that is measured, and powers off. It is alone in the initial file system, so that the tree needs nothing of ours.
  *
- * What to do stands in /job: root (the host's directory, absolute), out and share (directories of the host's to write and to read, or empty), prepare,
- * finish (shell scripts, or absent), command (its words, each ended by a zero byte), directory (where it runs), environment (words ended by zero bytes).
+ * What to do stands in /job: root (the host's directory, absolute), out and share (directories of the host's to write and to read, or empty), module (of a
+ * scheduler, or absent) and module-parameters, prepare, finish (shell scripts, or absent), command (its words, each ended by a zero byte), directory
+ * (where it runs), environment (words ended by zero bytes).
  *
  * The controller hears by broadcasts what goes on: kind + 256 * status + 65536 * the time since boot, in ns. A kernel that runs does not say what time it
  * is otherwise.
@@ -24,6 +25,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -206,6 +208,11 @@ int main(void)
     char *root = job("root", NULL), *out = job("out", NULL), *share = job("share", NULL), *directory = job("directory", NULL);
     char **command = words("command"), **environment = words("environment");
     char *prepare = job("prepare", NULL), *finish = job("finish", NULL);
+
+    /* A scheduler that the kernel does not have itself. */
+    int module = open("/job/module", O_RDONLY | O_CLOEXEC);
+    if (module >= 0 && syscall(SYS_finit_module, module, job("module-parameters", NULL), 0) < 0)
+        give_up("loading the scheduler's module");
 
     /* execvpe looks for programs by its own PATH. */
     for (char **word = environment; *word; word++)

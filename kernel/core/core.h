@@ -56,15 +56,20 @@ struct planewise_units {
 
 /*
  * How data are believed to be spread over units: chunk c is on unit
- * stripe[c % period]. A wrong belief costs performance and nothing else.
+ * stripe[c % period], or, where chips take contiguous regions in turn, on a
+ * unit of the chip whose region it is in. A wrong belief costs performance and
+ * nothing else.
  */
 struct planewise_geometry {
 	u32 units;
 	/* 512 bytes each. */
 	u32 chunk_sectors;
 	u32 period;
-	/* Belongs to whoever made the geometry. */
+	/* Belongs to whoever made the geometry. Of regions: of one chip. */
 	const u16 *stripe;
+	/* 0 where data are striped over all chips. */
+	u64 region_chunks;
+	u32 chips;
 };
 
 /* What geometry is made from: the simulator's names (docs/device-model.md). */
@@ -79,6 +84,12 @@ struct planewise_drive {
 	const char *level;
 	/* The letters c, w, d and p, the one that changes first first. */
 	const char *order;
+	/*
+	 * Bytes of the contiguous regions that chips take in turn, in each of
+	 * which chunks go round the chip's planes (Agrawal et al., USENIX ATC
+	 * 2008: gangs; PASS, section 3.5); 0 where data are striped in order.
+	 */
+	u64 chip_region_bytes;
 };
 
 /* Where a drive's description is refused: what is named, and what it may be. */
@@ -158,9 +169,10 @@ struct planewise_request {
 	u32 direction;
 	/* The policy's, from insert() on. */
 	struct planewise_units units;
-	/* These two belong to the caller. */
+	/* These belong to the caller: a number of its own for each that there is memory for. */
 	struct planewise_link idle;
 	void *owner;
+	u32 number;
 };
 
 /* Allowed values of a tunable: a number, or one of several words by its index. */

@@ -6,6 +6,8 @@
 #include "core.h"
 
 #define LETTERS "cwdp"
+/* So that no product of chunks and bytes overflows. */
+#define CHIP_REGION_MAX (1ULL << 60)
 
 /* The place of each letter of the order, or a refusal. */
 static bool order_of(const char *text, u32 order[4])
@@ -65,22 +67,77 @@ int planewise_geometry_init(struct planewise_geometry *geometry,
 		return refuse(refusal, planes ? "planes_per_die" : "chips_per_channel",
 			      "so many that there are at most 1024 units");
 	geometry->chunk_sectors = drive->chunk_bytes / 512;
+	geometry->chips = chips;
+	geometry->region_chunks = planewise_divide(drive->chip_region_bytes, drive->chunk_bytes);
+	if (drive->chip_region_bytes > CHIP_REGION_MAX ||
+	    geometry->region_chunks * drive->chunk_bytes != drive->chip_region_bytes)
+		return refuse(refusal, "chip_region_bytes",
+			      "0, or a multiple of chunk_bytes up to 1152921504606846976");
+	/* A chip's planes, each its own unit or all one. */
+	if (geometry->region_chunks)
+		period /= chips;
 	geometry->period = period;
 	stripe = planewise_zalloc(period * sizeof(*stripe));
 	if (!stripe)
 		return -ENOMEM;
+	geometry->stripe = stripe;
+	if (geometry->region_chunks) {
+		for (chunk = 0; planes && chunk < period; chunk++)
+			stripe[chunk] = (u16)chunk;
+		return 0;
+	}
 	for (chunk = 0; chunk < period; chunk++) {
-		u32 chip = at[1] * sizes[0] + at[0];
+		/* Numbered as the simulator's planes and chips. */
+		u32 chip = at[0] * sizes[1] + at[1];
 
-		stripe[chunk] = (u16)(planes ? (at[3] * sizes[2] + at[2]) * chips + chip : chip);
+		stripe[chunk] = (u16)(planes ? (chip * sizes[2] + at[2]) * sizes[3] + at[3] : chip);
 		for (i = 0; i < 4; i++) {
 			if (++at[order[i]] < sizes[order[i]])
 				break;
 			at[order[i]] = 0;
 		}
 	}
-	geometry->stripe = stripe;
 	return 0;
+}
+
+static u64 remainder_of(u64 dividend, u64 divisor)
+{
+	return dividend - planewise_divide(dividend, divisor) * divisor;
+}
+
+/* Sets the units of so many chunks of the stripe from a place on, the first of which is unit `base`. */
+static void add_stripe(const struct planewise_geometry *geometry, u32 place, u64 count, u32 base,
+		       struct planewise_units *units)
+{
+	/* A whole stripe touches whatever it has. */
+	for (count = count < geometry->period ? count : geometry->period; count; count--) {
+		u32 unit = base + geometry->stripe[place];
+
+		units->words[unit / 64] |= 1ULL << (unit % 64);
+		if (++place == geometry->period)
+			place = 0;
+	}
+}
+
+/* Region by region: after a whole round only the first chip may have units that were not touched. */
+static void add_regions(const struct planewise_geometry *geometry, u64 first, u64 count,
+			struct planewise_units *units)
+{
+	u64 region = planewise_divide(first, geometry->region_chunks);
+	u64 offset = first - region * geometry->region_chunks;
+	u32 units_per_chip = geometry->units / geometry->chips, rounds;
+
+	for (rounds = 0; count && rounds <= geometry->chips; rounds++) {
+		u64 here = geometry->region_chunks - offset;
+
+		if (here > count)
+			here = count;
+		add_stripe(geometry, (u32)remainder_of(offset, geometry->period), here,
+			   (u32)remainder_of(region, geometry->chips) * units_per_chip, units);
+		count -= here;
+		offset = 0;
+		region++;
+	}
 }
 
 void planewise_units_of(const struct planewise_geometry *geometry, u64 sector,
@@ -89,15 +146,10 @@ void planewise_units_of(const struct planewise_geometry *geometry, u64 sector,
 	u64 first = planewise_divide(sector, geometry->chunk_sectors);
 	u64 last = planewise_divide(sector + (sectors ? sectors : 1) - 1, geometry->chunk_sectors);
 	u64 count = last - first + 1;
-	u32 place = (u32)(first - planewise_divide(first, geometry->period) * geometry->period);
 
 	memset(units, 0, planewise_unit_words(geometry) * sizeof(u64));
-	/* A whole stripe touches whatever it has. */
-	for (count = count < geometry->period ? count : geometry->period; count; count--) {
-		u32 unit = geometry->stripe[place];
-
-		units->words[unit / 64] |= 1ULL << (unit % 64);
-		if (++place == geometry->period)
-			place = 0;
-	}
+	if (geometry->region_chunks)
+		add_regions(geometry, first, count, units);
+	else
+		add_stripe(geometry, (u32)remainder_of(first, geometry->period), count, 0, units);
 }

@@ -67,6 +67,8 @@ pub struct Job {
     pub prepare: String,
     /// A shell script behind it, likewise.
     pub finish: String,
+    /// A module that is loaded before anything else, with its parameters.
+    pub module: Option<(PathBuf, String)>,
 }
 
 /// How the kernel is set up.
@@ -295,6 +297,12 @@ fn initramfs(build: &Build, job: &Job) -> Result<Vec<u8>, GuestError> {
         ("finish", &job.finish),
     ] {
         archive.file(&format!("job/{name}"), text.as_bytes());
+    }
+    if let Some((module, parameters)) = &job.module {
+        let image = fs::read(module)
+            .map_err(|error| GuestError::system(format!("reading {}", module.display()), error))?;
+        archive.file("job/module", &image);
+        archive.file("job/module-parameters", parameters.as_bytes());
     }
     Ok(archive.finish())
 }

@@ -2,9 +2,13 @@
 //!
 //! The C is compiled as it is, GPL-2.0-only like all of `kernel/`; nothing that Planewise's programs are made of depends on this crate.
 
-use planewise_model::{Direction, Ns, Request};
+use planewise_model::geometry::AllocationOrder;
+use planewise_model::location::{Gangs, UnitMap};
+use planewise_model::{Direction, Geometry, Ns, Request};
 use planewise_sim::host::Slot;
 use std::ffi::{CStr, CString, c_char, c_void};
+
+pub mod tracepoints;
 
 /// A policy of `kernel/core`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +38,53 @@ pub struct Drive {
     pub level: String,
     /// The letters c, w, d, p, that which changes first first.
     pub order: String,
+    /// Bytes of the contiguous regions that chips take in turn; 0 where data are striped in that order.
+    pub chip_region_bytes: u64,
+}
+
+impl Drive {
+    /// Bytes of the pages in which [`Drive::unit_map`] counts.
+    pub fn page_bytes(&self) -> u32 {
+        const PAGE: u32 = 4096;
+        if self.chip_region_bytes == 0 && self.chunk_bytes.is_multiple_of(PAGE) {
+            PAGE
+        } else {
+            self.chunk_bytes
+        }
+    }
+
+    /// Where the simulator believes the data of such a drive to be: made from its own tables, not from the C's.
+    ///
+    /// # Errors
+    /// An order that is none.
+    ///
+    /// # Panics
+    /// When the modules refuse such a drive.
+    pub fn unit_map(&self) -> Result<UnitMap, String> {
+        let geometry = Geometry {
+            channels: self.channels,
+            chips_per_channel: self.chips_per_channel,
+            dies_per_chip: self.dies_per_chip,
+            planes_per_die: self.planes_per_die,
+            blocks_per_plane: 3,
+            pages_per_block: 1,
+            page_bytes: self.page_bytes(),
+        };
+        let planes_per_chip = self.dies_per_chip * self.planes_per_die;
+        let planes = self.level == "plane";
+        if self.chip_region_bytes > 0 {
+            let region_pages =
+                u32::try_from(self.chip_region_bytes / u64::from(self.chunk_bytes)).map_err(|_| {
+                    format!("chip_region_bytes: found {}: too many chunks", self.chip_region_bytes)
+                })?;
+            let gangs = Gangs { region_pages, gangs: geometry.chips(), planes_per_gang: planes_per_chip };
+            return Ok(UnitMap::gangs(gangs, planes));
+        }
+        let order: AllocationOrder = self.order.parse()?;
+        let planes_per_unit = if planes { 1 } else { planes_per_chip };
+        let stripe = order.stripe(&geometry).iter().map(|plane| plane / planes_per_unit).collect();
+        Ok(UnitMap::striped(stripe).of_chunks(self.chunk_bytes / self.page_bytes()))
+    }
 }
 
 #[repr(C)]
@@ -45,6 +96,7 @@ struct RawDrive {
     chunk_bytes: u32,
     level: *const c_char,
     order: *const c_char,
+    chip_region_bytes: u64,
 }
 
 #[repr(C)]
@@ -104,6 +156,15 @@ pub struct CoreTunable {
     pub most: u64,
     /// Where it is one of several words: these, by their number.
     pub words: Vec<String>,
+}
+
+impl Policy {
+    /// All of them, with the names of the modules and of the simulator's policies.
+    pub const ALL: [(Policy, &str, &str); 3] = [
+        (Policy::Piq, "planewise-piq", "piq+"),
+        (Policy::Pass, "planewise-pass", "pass"),
+        (Policy::Weave, "planewise-weave", "weave"),
+    ];
 }
 
 /// `PLANEWISE_TUNABLES_MAX` and `PLANEWISE_COUNTERS_MAX` of `core.h`.
@@ -170,6 +231,7 @@ impl Core {
             chunk_bytes: drive.chunk_bytes,
             level: level.as_ptr(),
             order: order.as_ptr(),
+            chip_region_bytes: drive.chip_region_bytes,
         };
         let mut refusal = RawRefusal { name: std::ptr::null(), allowed: std::ptr::null() };
         // SAFETY: all pointers live through the call; the C copies what it keeps.

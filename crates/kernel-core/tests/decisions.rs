@@ -62,6 +62,7 @@ struct Pair {
     outstanding: Vec<Slot>,
     completions: Completions,
     units: UnitMap,
+    page_bytes: u32,
     /// By unit: until when it is busy. By slot: when its request is through.
     busy: Vec<Ns>,
     finish: Vec<Ns>,
@@ -78,25 +79,22 @@ fn drive(random: &mut Generator) -> (Drive, UnitMap) {
     let orders = AllocationOrder::all();
     let order = *orders.choose(random).unwrap();
     let plane = random.random_bool(0.5);
-    let chunk_pages = *[1, 1, 2, 3, 16].choose(random).unwrap();
+    // One in five has contiguous regions on its chips, of any size, also such as planes do not share evenly: of pages, as in the simulator.
+    let chunks = if random.random_bool(0.2) { random.random_range(1..=200) } else { 0 };
+    let chunk_pages = if chunks > 0 { 1 } else { *[1, 1, 2, 3, 16].choose(random).unwrap() };
+    let chunk_bytes = chunk_pages * PAGE_BYTES;
     let drive = Drive {
         channels,
         chips_per_channel,
         dies_per_chip,
         planes_per_die,
-        chunk_bytes: chunk_pages * PAGE_BYTES,
+        chunk_bytes,
         level: if plane { "plane" } else { "chip" }.into(),
         order: order.to_string(),
+        chip_region_bytes: chunks * u64::from(chunk_bytes),
     };
-    // The simulator's own table of the order, not the C's.
-    let mut geometry = planewise_model::Profile::embedded("piq-128g").unwrap().geometry;
-    geometry.channels = channels;
-    geometry.chips_per_channel = chips_per_channel;
-    geometry.dies_per_chip = dies_per_chip;
-    geometry.planes_per_die = planes_per_die;
-    let planes_per_unit = if plane { 1 } else { dies_per_chip * planes_per_die };
-    let stripe = order.stripe(&geometry).iter().map(|plane| plane / planes_per_unit).collect();
-    (drive, UnitMap::striped(stripe).of_chunks(chunk_pages))
+    let units = drive.unit_map().unwrap();
+    (drive, units)
 }
 
 /// A value of each tunable: often the default, often small, at times at its ends.
@@ -126,7 +124,7 @@ fn both_with(
     entry: &Entry,
     random: &mut Generator,
     slots: u32,
-) -> (Core, Box<dyn HostScheduler>, UnitMap) {
+) -> (Core, Box<dyn HostScheduler>, HostKnowledge) {
     let (drive, units) = drive(random);
     let declared = tunables(policy);
     let values = values(&declared, random);
@@ -138,14 +136,19 @@ fn both_with(
     let capacity_sectors = CAPACITY_PAGES * PAGE_SECTORS;
     let writes_stay = random.random_bool(0.8);
     let core = Core::new(policy, &drive, capacity_sectors, &values, slots, writes_stay).unwrap();
-    let host =
-        HostKnowledge { queue_length: slots, units, writes_stay, page_bytes: PAGE_BYTES, capacity_sectors };
-    (core, (entry.build)(&host, &rust).unwrap(), host.units)
+    let host = HostKnowledge {
+        queue_length: slots,
+        units,
+        writes_stay,
+        page_bytes: drive.page_bytes(),
+        capacity_sectors,
+    };
+    (core, (entry.build)(&host, &rust).unwrap(), host)
 }
 
 impl Pair {
     fn new(policy: Policy, entry: &Entry, random: &mut Generator, slots: u32) -> Pair {
-        let (core, scheduler, units) = both_with(policy, entry, random, slots);
+        let (core, scheduler, host) = both_with(policy, entry, random, slots);
         Pair {
             core,
             scheduler,
@@ -155,8 +158,9 @@ impl Pair {
             completions: *[Completions::Random, Completions::InOrder, Completions::ByUnit]
                 .choose(random)
                 .unwrap(),
-            busy: vec![Ns::ZERO; units.units() as usize],
-            units,
+            busy: vec![Ns::ZERO; host.units.units() as usize],
+            units: host.units,
+            page_bytes: host.page_bytes,
             finish: vec![Ns::ZERO; slots as usize],
             now: Ns(random.random_range(0..10_000)),
             sequence: 0,
@@ -192,7 +196,7 @@ impl Pair {
     }
 
     fn insert(&mut self, request: Request) {
-        let pages = PageRange::of(&request, PAGE_BYTES);
+        let pages = PageRange::of(&request, self.page_bytes);
         let queued = QueuedRequest::new(self.now, self.sequence, request, pages, false);
         self.sequence += 1;
         let slot = self.queue.enter(queued);
@@ -220,14 +224,14 @@ impl Pair {
             sectors: before.request.sectors + sectors,
             ..before.request
         };
-        let union = PageRange::of(&after, PAGE_BYTES);
+        let union = PageRange::of(&after, self.page_bytes);
         let growth = Growth {
             slot,
             into: &before,
             side: if front { Side::Front } else { Side::Back },
             joining: &joining,
             joining_slot: None,
-            added: PageRange::of(&joining, PAGE_BYTES),
+            added: PageRange::of(&joining, self.page_bytes),
             union,
         };
         let allowed = self.scheduler.allow_merge(&growth);
@@ -447,6 +451,7 @@ fn impossible_geometry_is_refused_by_name() {
         chunk_bytes: 4096,
         level: "chip".into(),
         order: "cwdp".into(),
+        chip_region_bytes: 0,
     };
     let refused = |change: fn(&mut Drive)| {
         let mut drive = good.clone();
@@ -455,7 +460,7 @@ fn impossible_geometry_is_refused_by_name() {
     };
     assert_eq!(refused(|_| ()), None);
     type Change = fn(&mut Drive);
-    let cases: [(&str, Change); 16] = [
+    let cases: [(&str, Change); 19] = [
         ("channels", |drive| drive.channels = 0),
         ("channels", |drive| drive.channels = u32::MAX),
         ("chips_per_channel", |drive| drive.chips_per_channel = 0),
@@ -473,6 +478,9 @@ fn impossible_geometry_is_refused_by_name() {
         ("order", |drive| drive.order = "cwdpc".into()),
         ("order", |drive| drive.order = "ccdp".into()),
         ("order", |drive| drive.order = String::new()),
+        ("chip_region_bytes", |drive| drive.chip_region_bytes = 4095),
+        ("chip_region_bytes", |drive| drive.chip_region_bytes = u64::MAX),
+        ("chip_region_bytes", |drive| drive.chip_region_bytes = (1 << 60) + 4096),
     ];
     for (name, change) in cases {
         assert_eq!(refused(change).as_deref(), Some(name));

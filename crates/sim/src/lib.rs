@@ -20,6 +20,7 @@ mod ftl;
 pub mod gc;
 pub mod host;
 pub mod host_sched;
+pub mod kernel_parameters;
 pub mod observers;
 pub mod parameter;
 pub mod results;

@@ -43,7 +43,8 @@ pub struct LinuxArguments {
     /// its planes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024), help_heading = "Device")]
     pub tags: Option<u32>,
-    /// Schedulers of the kernel's, a run for each: none, mq-deadline, kyber, bfq
+    /// Schedulers of the kernel's, a run for each: none, mq-deadline, kyber, bfq; and the modules planewise-pass, planewise-piq, planewise-weave, which
+    /// are told of the drive what the simulator's schedulers are told
     #[arg(
         long,
         alias = "scheduler",
@@ -56,6 +57,12 @@ pub struct LinuxArguments {
     /// A file of /sys/block/vda/queue and what is written to it, such as iosched/read_expire=100 or nr_requests=256
     #[arg(long, value_name = "FILE=VALUE", help_heading = "Kernel")]
     pub attribute: Vec<String>,
+    /// Where `make kernel` has put the modules [default: target/kernel, here or beside the program]
+    #[arg(long, value_name = "DIR", help_heading = "Kernel")]
+    pub modules: Option<PathBuf>,
+    /// A parameter of the modules, such as channels=1 for a drive that is told wrong, or region_size=1g of planewise-pass
+    #[arg(long, value_name = "NAME=VALUE", help_heading = "Kernel")]
+    pub module_parameter: Vec<String>,
     /// File system on the drive: ext4, xfs, f2fs, none [default: the recipe's, or ext4]
     #[arg(long, value_name = "NAME", help_heading = "Kernel")]
     pub file_system: Option<FileSystem>,
@@ -96,7 +103,8 @@ pub struct LinuxArguments {
     /// Write what the drive was asked while the command ran as a trace, Parquet, that --trace reads; of several runs each to a file of its own
     #[arg(long, value_name = "FILE.parquet", value_parser = crate::record::parquet_path, help_heading = "Output")]
     pub record: Option<PathBuf>,
-    /// Keep the events of the kernel's block layer while the command ran (insert, issue, complete; as trace-cmd prints them) in the run directory
+    /// Keep the events of the kernel's block layer while the command ran (insert, issue, complete; as trace-cmd prints them) in the run directory,
+    /// and what a scheduler that is a module was told and answered (scheduler-events.txt)
     #[arg(long, help_heading = "Output")]
     pub tracepoints: bool,
     /// Where the output goes.

@@ -8,14 +8,18 @@ use planewise_guest::recipe::{EMBEDDED, FileSystem, Number, Recipe};
 use planewise_model::{Bytes, Ns, Profile, names};
 use planewise_report::quoted;
 use planewise_sim::host::CommandQueue;
+use planewise_sim::kernel_parameters::KernelParameters;
 use planewise_sim::{RunConfig, Simulator};
 use planewise_workload::values::bytes;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Schedulers that the kernel has.
-pub const SCHEDULERS: [&str; 4] = ["none", "mq-deadline", "kyber", "bfq"];
+/// Schedulers that the kernel has, and those of `make kernel`.
+const SCHEDULERS: [&str; 7] =
+    ["none", "mq-deadline", "kyber", "bfq", "planewise-pass", "planewise-piq", "planewise-weave"];
+/// What names of modules begin with.
+const MODULE: &str = "planewise-";
 /// Requests that a kernel of this kind gives a drive at a time, at most.
 const TAGS_MAX: u32 = 1024;
 /// Where the drive's file system is.
@@ -41,6 +45,8 @@ pub struct Plan {
     start: String,
     stop: String,
     attributes: Vec<(String, String)>,
+    /// Where schedulers that are modules are, and what they are told.
+    modules: Option<(PathBuf, String)>,
     tracepoints: bool,
     /// What counts in the output.
     pub numbers: Vec<Number>,
@@ -150,6 +156,7 @@ impl Plan {
             start: recipe.as_ref().map(|recipe| recipe.start.clone()).unwrap_or_default(),
             stop: recipe.as_ref().map(|recipe| recipe.stop.clone()).unwrap_or_default(),
             attributes: arguments.attribute.iter().map(|text| attribute(text)).collect::<Result<_, _>>()?,
+            modules: modules(arguments, &device)?,
             tracepoints: arguments.tracepoints,
             numbers: recipe.as_ref().map(|recipe| recipe.numbers.clone()).unwrap_or_default(),
             name: name(arguments),
@@ -210,14 +217,23 @@ impl Plan {
             .map(|(file, value)| format!("echo {} >/sys/block/vda/queue/{}", quoted(value), quoted(file)));
         let attributes: Vec<String> = attributes.collect();
         let make = if self.is_set_up() { "" } else { &self.make };
-        let first = [FIRST, make, &self.mount, &self.start, "sync", &choose];
+        let file = |(directory, parameters): &(PathBuf, String)| {
+            (directory.join(format!("{scheduler}.ko")), parameters.clone())
+        };
+        let module = self.modules.as_ref().filter(|_| scheduler.starts_with(MODULE)).map(file);
+        let [listen, keep] = match self.tracepoints && module.is_some() {
+            true => [DECISIONS_ON.replace("SYSTEM", &scheduler.replace('-', "_")), DECISIONS_OFF.to_owned()],
+            false => [String::new(), String::new()],
+        };
+        let first = [FIRST, make, &self.mount, &self.start, "sync", &listen, &choose];
         let last = if self.tracepoints { TRACEPOINTS_ON } else { "" };
         let all: Vec<&str> =
             first.into_iter().chain(attributes.iter().map(String::as_str)).chain([last]).collect();
         Job {
             out: Some(out.to_owned()),
             prepare: script(&all),
-            finish: script(&[if self.tracepoints { TRACEPOINTS_OFF } else { "" }, &self.stop]),
+            finish: script(&[&keep, if self.tracepoints { TRACEPOINTS_OFF } else { "" }, &self.stop]),
+            module,
             ..self.base.clone()
         }
     }
@@ -243,6 +259,18 @@ grep -v '^#' trace | awk 'FNR == NR { stamp[++events] = $3; next }
   sub(/[0-9]+\.[0-9][0-9][0-9][0-9][0-9][0-9]:/, substr(ns, 10, digits - 18) + 0 "." substr(ns, digits - 8) ":"); print }' - /run/block-events >/run/out/block-events.txt
 echo noraw >trace_options
 cd /"#;
+
+/// What a module is told and answers, from before it has the drive on, apart from the block layer's events.
+const DECISIONS_ON: &str = "mkdir /sys/kernel/debug/tracing/instances/planewise
+cd /sys/kernel/debug/tracing/instances/planewise
+echo counter >trace_clock
+echo 65536 >buffer_size_kb
+echo 1 >events/SYSTEM/enable
+cd /";
+const DECISIONS_OFF: &str = "cd /sys/kernel/debug/tracing/instances/planewise
+echo 0 >tracing_on
+cat trace >/run/out/scheduler-events.txt
+cd /";
 
 /// In a root that does not change.
 const STAMP: &str = ".planewise";
@@ -333,6 +361,77 @@ fn build(arguments: &LinuxArguments) -> Result<Build, Failure> {
     Build::in_directory(&directory).map_err(|error| Failure::usage(format!("--kernel: {error}")))
 }
 
+/// Where the modules are, and their parameters: what the simulator's schedulers are told of the drive, and what was given.
+fn modules(arguments: &LinuxArguments, device: &RunConfig) -> Result<Option<(PathBuf, String)>, Failure> {
+    let wanted: Vec<&String> =
+        arguments.schedulers.iter().filter(|scheduler| scheduler.starts_with(MODULE)).collect();
+    let Some(first) = wanted.first() else {
+        return match arguments.module_parameter.first() {
+            Some(given) => Err(Failure::usage(format!(
+                "--module-parameter: found '{given}' and no scheduler that is a module; allowed: with one of those that begin with {MODULE}"
+            ))),
+            None => Ok(None),
+        };
+    };
+    let directory = match &arguments.modules {
+        Some(directory) => directory.clone(),
+        None => {
+            first_of(built("kernel"), |place| place.join(format!("{first}.ko")).is_file()).ok_or_else(|| {
+                Failure::usage(format!(
+                    "--modules: target/kernel has no {first}.ko; `make kernel KERNEL=target/linux/source` builds it"
+                ))
+            })?
+        }
+    };
+    for scheduler in wanted {
+        let file = directory.join(format!("{scheduler}.ko"));
+        if !file.is_file() {
+            return Err(Failure::usage(format!(
+                "--modules: {} is not there; `make kernel KERNEL=target/linux/source` builds it",
+                file.display()
+            )));
+        }
+    }
+    let mut parameters = KernelParameters::of(device)?.to_string();
+    for given in &arguments.module_parameter {
+        let (name, value) = pair("module-parameter", given)?;
+        if !PARAMETERS.contains(&name.as_str()) {
+            return Err(names::unknown("parameter of a scheduler's module", &name, PARAMETERS).into());
+        }
+        let is_taken = name == REGION_SIZE
+            && arguments.schedulers.iter().any(|other| other.starts_with(MODULE) && other != PASS);
+        if is_taken {
+            return Err(Failure::usage(format!(
+                "--module-parameter: found {REGION_SIZE}, which only {PASS} has; allowed: where no other module runs"
+            )));
+        }
+        if value.contains(char::is_whitespace) || value.is_empty() {
+            return Err(Failure::usage(format!(
+                "--module-parameter: found '{given}'; allowed: NAME=VALUE without blanks"
+            )));
+        }
+        // The kernel takes the last of equal ones.
+        parameters = format!("{parameters} {name}={value}");
+    }
+    Ok(Some((directory, parameters)))
+}
+
+const PASS: &str = "planewise-pass";
+const REGION_SIZE: &str = "region_size";
+/// Parameters that modules have (kernel/README.md): the kernel would pass over others in silence.
+const PARAMETERS: [&str; 10] = [
+    "channels",
+    "chips_per_channel",
+    "dies_per_chip",
+    "planes_per_die",
+    "chunk_bytes",
+    "level",
+    "order",
+    "chip_region_bytes",
+    "writes_stay",
+    REGION_SIZE,
+];
+
 fn root(arguments: &LinuxArguments) -> Result<(PathBuf, bool), Failure> {
     let directory = match &arguments.root {
         Some(directory) => directory.clone(),
@@ -415,6 +514,8 @@ fn options(
         ("tags", tags.to_string()),
         ("schedulers", list(&arguments.schedulers)),
         ("attribute", list(&arguments.attribute)),
+        ("modules", path(&arguments.modules)),
+        ("module-parameter", list(&arguments.module_parameter)),
         ("file-system", file_system.name().to_owned()),
         ("size", size),
         ("memory", memory.to_string()),

@@ -2,94 +2,33 @@
 /*
  * A policy of core/ as an I/O scheduler of blk-mq. What the block layer wants
  * of a scheduler is here and nowhere else: slots for requests, merging by the
- * block layer's own helpers, requests that are nobody's business, sysfs and
- * debugfs. One lock for all hardware queues: every policy orders all requests
- * of a drive.
+ * block layer's own helpers, requests that are nobody's business, the limit on
+ * depth. One lock for all hardware queues: every policy orders all requests of
+ * a drive.
  */
 #include <linux/blkdev.h>
 #include <linux/blk-mq.h>
 #include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/sched/mm.h>
-#include <linux/seq_file.h>
 #include <linux/spinlock.h>
 #include <trace/events/block.h>
 
-#include "blk.h"
-#include "elevator.h"
-#include "blk-mq.h"
-#include "blk-mq-debugfs.h"
+#include "attributes.h"
 #include "blk-mq-sched.h"
-
 #include "glue.h"
 #include "planewise-config.h"
-
-/* This file is compiled once for all modules, so the policy says whose line of the log it is. */
-#define complain(text, ...) printk(KERN_ERR "%s: " text "\n", planewise_module_policy->name, ##__VA_ARGS__)
+#include "planewise-trace.h"
 
 /* Requests that one piece of memory has room for at most. */
 #define SLOTS_MAX 65536
 
-struct slots {
-	struct slots *next;
-	u32 count;
+struct planewise_slots {
+	struct planewise_slots *next;
 	char requests[];
 };
 
-struct planewise_queue {
-	spinlock_t lock;
-	struct request_queue *queue;
-	const struct planewise_policy *policy;
-	void *state;
-	struct planewise_config config;
-	/* What goes before all others: requeued requests, and those that move no data of the drive. */
-	struct list_head front;
-	/* Requests for which there is no slot: they enter as others leave, as they wait outside the queue in the simulator. */
-	struct list_head outside;
-	/* Requests that the policy has and has not dispatched. */
-	u32 waiting;
-	/* The policy had requests and dispatched none: a completion has to ask again. */
-	bool is_held;
-	struct hrtimer timer;
-	/* Waiting requests by their first sector, for front merges. */
-	struct rb_root by_sector[PLANEWISE_DIRECTIONS];
-	struct planewise_link idle;
-	struct slots *slots;
-	u32 slots_count;
-	u64 dispatched;
-	u64 merged;
-	u64 requeued;
-	/* Requests that had to wait outside. */
-	u64 waited_outside;
-};
-
-static uint channels = 1;
-module_param(channels, uint, 0444);
-MODULE_PARM_DESC(channels, "channels of the drive, 1 to 65536 (1)");
-static uint chips_per_channel = 1;
-module_param(chips_per_channel, uint, 0444);
-MODULE_PARM_DESC(chips_per_channel, "chips of a channel, 1 to 65536 (1)");
-static uint dies_per_chip = 1;
-module_param(dies_per_chip, uint, 0444);
-MODULE_PARM_DESC(dies_per_chip, "dies of a chip, 1 to 65536 (1)");
-static uint planes_per_die = 1;
-module_param(planes_per_die, uint, 0444);
-MODULE_PARM_DESC(planes_per_die, "planes of a die, 1 to 65536 (1)");
-static uint chunk_bytes = 4096;
-module_param(chunk_bytes, uint, 0444);
-MODULE_PARM_DESC(chunk_bytes, "bytes of consecutive data on one unit, a multiple of 512 (4096)");
-static char *level = "chip";
-module_param(level, charp, 0444);
-MODULE_PARM_DESC(level, "what a parallel unit is: chip or plane (chip)");
-static char *order = "cwdp";
-module_param(order, charp, 0444);
-MODULE_PARM_DESC(order, "order in which consecutive chunks go to channels (c), chips (w), dies (d) and planes (p), the first letter changing first (cwdp)");
-static bool writes_stay = true;
-module_param(writes_stay, bool, 0444);
-MODULE_PARM_DESC(writes_stay, "whether a write goes to the units that its addresses say: no where the drive allocates dynamically (Y)");
-
 /* Made when the module is loaded, the same for all drives. */
-static struct planewise_geometry geometry;
 static u64 first_values[PLANEWISE_TUNABLES_MAX];
 
 static struct planewise_queue *planewise_of(struct request_queue *queue)
@@ -108,7 +47,7 @@ static int provide(struct planewise_queue *planewise, u32 wanted)
 	size_t bytes = planewise->policy->request_bytes;
 	unsigned int noio;
 	unsigned long flags;
-	struct slots *slots;
+	struct planewise_slots *slots;
 	u32 count, i;
 
 	wanted = min_t(u32, wanted, SLOTS_MAX);
@@ -121,12 +60,12 @@ static int provide(struct planewise_queue *planewise, u32 wanted)
 	memalloc_noio_restore(noio);
 	if (!slots)
 		return -ENOMEM;
-	slots->count = count;
 	spin_lock_irqsave(&planewise->lock, flags);
 	planewise->policy->provide(planewise->state, slots->requests, count);
 	for (i = 0; i < count; i++) {
 		struct planewise_request *slot = (void *)(slots->requests + i * bytes);
 
+		slot->number = planewise->slots_count + i;
 		planewise_list_push(&planewise->idle, &slot->idle);
 	}
 	slots->next = planewise->slots;
@@ -156,13 +95,14 @@ static enum hrtimer_restart ask_again(struct hrtimer *timer)
 static void planewise_release(struct planewise_queue *planewise)
 {
 	while (planewise->slots) {
-		struct slots *slots = planewise->slots;
+		struct planewise_slots *slots = planewise->slots;
 
 		planewise->slots = slots->next;
 		planewise_free(slots);
 	}
 	if (planewise->state)
 		planewise->policy->destroy(planewise->state);
+	planewise_free((void *)planewise->config.geometry.stripe);
 	kfree(planewise);
 }
 
@@ -173,6 +113,7 @@ static struct planewise_queue *planewise_make(struct request_queue *queue)
 	struct planewise_refusal refusal;
 	unsigned int noio;
 	int error = -ENOMEM;
+	u32 i;
 
 	noio = memalloc_noio_save();
 	planewise = kzalloc_node(sizeof(*planewise), GFP_KERNEL, queue->node);
@@ -186,9 +127,10 @@ static struct planewise_queue *planewise_make(struct request_queue *queue)
 	planewise->by_sector[PLANEWISE_READ] = RB_ROOT;
 	planewise->by_sector[PLANEWISE_WRITE] = RB_ROOT;
 	planewise_list_init(&planewise->idle);
-	planewise->config.geometry = geometry;
-	planewise->config.writes_stay = writes_stay;
-	planewise->config.capacity_sectors = queue->disk ? get_capacity(queue->disk) : 0;
+	planewise->async_depth = PLANEWISE_ASYNC_DEPTH_MOST;
+	planewise_describe(queue->disk->disk_name, &planewise->description);
+	planewise->config.writes_stay = planewise->description.writes_stay;
+	planewise->config.capacity_sectors = get_capacity(queue->disk);
 	memcpy(planewise->config.values, first_values, sizeof(first_values));
 #ifdef PLANEWISE_HAS_HRTIMER_SETUP
 	hrtimer_setup(&planewise->timer, ask_again, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
@@ -196,18 +138,24 @@ static struct planewise_queue *planewise_make(struct request_queue *queue)
 	hrtimer_init(&planewise->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
 	planewise->timer.function = ask_again;
 #endif
-	error = policy->check ? policy->check(&planewise->config, &refusal) : 0;
-	if (error) {
+	error = planewise_geometry_init(&planewise->config.geometry, &planewise->description.drive, &refusal);
+	if (!error && policy->check)
+		error = policy->check(&planewise->config, &refusal);
+	if (error == -EINVAL)
 		complain("%s: allowed: %s", refusal.name, refusal.allowed);
+	if (error)
 		goto out;
-	}
 	planewise->state = policy->create(&planewise->config);
 	if (!planewise->state || provide(planewise, requests_of(queue, queue->nr_requests)))
 		error = -ENOMEM;
 out:
 	memalloc_noio_restore(noio);
-	if (!error)
+	if (!error) {
+		trace_planewise_create(planewise);
+		for (i = 0; i < policy->tunables_count; i++)
+			trace_planewise_tunable(planewise, i);
 		return planewise;
+	}
 	if (planewise)
 		planewise_release(planewise);
 	return ERR_PTR(error);
@@ -215,8 +163,10 @@ out:
 
 static bool is_refused(struct request_queue *queue)
 {
-	if (!blk_queue_is_zoned(queue))
+	if (queue->disk && !blk_queue_is_zoned(queue))
 		return false;
+	if (!queue->disk)
+		return true;
 	complain("a zoned drive keeps the order of writes itself; allowed: drives without zones");
 	return true;
 }
@@ -284,6 +234,62 @@ static void planewise_depth_updated(struct blk_mq_hw_ctx *hctx)
 }
 #endif
 
+/*
+ * Whether the block layer counts a limit in each word of a bitmap, or in all:
+ * that changed with kernels and backports, and no declaration tells.
+ */
+static bool depth_is_of_words;
+
+static bool is_depth_of_words(void)
+{
+	struct sbitmap_queue bits;
+	int got = 0;
+
+	/* Four words of eight bits each. */
+	if (sbitmap_queue_init_node(&bits, 32, 3, false, GFP_KERNEL, NUMA_NO_NODE))
+		return false;
+	while (got < 32 && sbitmap_queue_get_shallow(&bits, 4) >= 0)
+		got++;
+	sbitmap_queue_free(&bits);
+	return got > 4;
+}
+
+/* What is asked of one bitmap so that a share of nr_requests is what it gives. */
+static unsigned int limit_of(const struct planewise_queue *planewise, struct sbitmap_queue *tags)
+{
+	u64 depth = READ_ONCE(planewise->async_depth);
+
+	if (depth_is_of_words)
+		depth = div64_u64((depth << tags->sb.shift) + tags->sb.depth - 1, tags->sb.depth);
+	return max_t(u64, depth, 1);
+}
+
+/* As mq-deadline: reads that somebody waits for are not held back. */
+static void planewise_limit_depth(blk_opf_t operation, struct blk_mq_alloc_data *data)
+{
+	struct planewise_queue *planewise = planewise_of(data->q);
+	struct sbitmap_queue *tags = &data->hctx->sched_tags->bitmap_tags;
+
+	if (READ_ONCE(planewise->async_depth) >= tags->sb.depth ||
+	    (op_is_sync(operation) && !op_is_write(operation)))
+		return;
+	data->shallow_depth = limit_of(planewise, tags);
+}
+
+/* Whoever waits for a tag is to be woken even if few are given. */
+void planewise_limit_changed(struct planewise_queue *planewise)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(planewise->queue, hctx, i) {
+		struct sbitmap_queue *tags = hctx->sched_tags ? &hctx->sched_tags->bitmap_tags : NULL;
+
+		if (tags && planewise->async_depth < tags->sb.depth)
+			sbitmap_queue_min_shallow_depth(tags, limit_of(planewise, tags));
+	}
+}
+
 static void planewise_prepare_request(struct request *rq)
 {
 	rq->elv.priv[0] = NULL;
@@ -306,6 +312,7 @@ static void enter(struct planewise_queue *planewise, struct request *rq)
 {
 	struct request_queue *queue = planewise->queue;
 	struct planewise_request *slot = container_of(planewise->idle.behind, struct planewise_request, idle);
+	u64 now;
 
 	planewise_list_remove(&slot->idle);
 	slot->owner = rq;
@@ -313,7 +320,9 @@ static void enter(struct planewise_queue *planewise, struct request *rq)
 	slot->sectors = blk_rq_sectors(rq);
 	slot->direction = rq_data_dir(rq) == READ ? PLANEWISE_READ : PLANEWISE_WRITE;
 	rq->elv.priv[0] = slot;
-	planewise->policy->insert(planewise->state, ktime_get_ns(), slot);
+	now = ktime_get_ns();
+	trace_planewise_insert(planewise, now, slot);
+	planewise->policy->insert(planewise->state, now, slot);
 	WRITE_ONCE(planewise->waiting, planewise->waiting + 1);
 	/* Discards are merged by rules of their own, which know no policy. */
 	if (rq_mergeable(rq) && (req_op(rq) == REQ_OP_READ || req_op(rq) == REQ_OP_WRITE)) {
@@ -382,7 +391,7 @@ static struct request *planewise_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	struct planewise_request *slot;
 	struct request *rq = NULL;
 	unsigned long flags;
-	u64 wake;
+	u64 now, wake;
 
 	spin_lock_irqsave(&planewise->lock, flags);
 	if (!list_empty(&planewise->front)) {
@@ -390,13 +399,16 @@ static struct request *planewise_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		list_del_init(&rq->queuelist);
 	} else if (planewise->waiting || !list_empty(&planewise->outside)) {
 		enter_from_outside(planewise);
-		slot = planewise->policy->dispatch(planewise->state, ktime_get_ns(), &wake);
+		now = ktime_get_ns();
+		slot = planewise->policy->dispatch(planewise->state, now, &wake);
 		if (slot) {
+			trace_planewise_dispatch(planewise, now, slot);
 			rq = slot->owner;
 			forget(planewise, rq);
 			WRITE_ONCE(planewise->waiting, planewise->waiting - 1);
 			planewise->dispatched++;
 		} else {
+			trace_planewise_hold(planewise, now, wake);
 			planewise->is_held = true;
 			if (wake != PLANEWISE_NEVER)
 				hrtimer_start(&planewise->timer, ns_to_ktime(min_t(u64, wake, KTIME_MAX)),
@@ -422,6 +434,7 @@ static void leave(struct request *rq, bool comes_back)
 	struct planewise_queue *planewise;
 	unsigned long flags;
 	bool was_held;
+	u64 now;
 
 	/* Flushes and what was inserted at the head never had a slot. */
 	if (!slot)
@@ -429,7 +442,12 @@ static void leave(struct request *rq, bool comes_back)
 	planewise = planewise_of(rq->q);
 	rq->elv.priv[0] = NULL;
 	spin_lock_irqsave(&planewise->lock, flags);
-	planewise->policy->completed(planewise->state, ktime_get_ns(), slot);
+	now = ktime_get_ns();
+	if (comes_back)
+		trace_planewise_requeue(planewise, now, slot);
+	else
+		trace_planewise_complete(planewise, now, slot);
+	planewise->policy->completed(planewise->state, now, slot);
 	slot->owner = NULL;
 	planewise_list_push(&planewise->idle, &slot->idle);
 	enter_from_outside(planewise);
@@ -498,118 +516,15 @@ static void planewise_request_merged(struct request_queue *queue, struct request
 	}
 	planewise->merged++;
 	planewise->policy->grew(planewise->state, slot, blk_rq_pos(rq), blk_rq_sectors(rq));
+	trace_planewise_grow(planewise, ktime_get_ns(), slot);
 }
-
-/* Tunables in sysfs: the simulator's names, units and ranges. */
-static ssize_t show(struct elevator_queue *elevator, char *page, u32 index)
-{
-	struct planewise_queue *planewise = elevator->elevator_data;
-	const struct planewise_tunable *tunable = &planewise->policy->tunables[index];
-	u64 value = READ_ONCE(planewise->config.values[index]);
-
-	if (tunable->words)
-		return sysfs_emit(page, "%s\n", tunable->words[value]);
-	return sysfs_emit(page, "%llu\n", value);
-}
-
-static bool parse(const struct planewise_tunable *tunable, const char *text, u64 *value)
-{
-	if (!tunable->words)
-		return !kstrtou64(text, 0, value) && *value >= tunable->least && *value <= tunable->most;
-	for (*value = 0; tunable->words[*value]; (*value)++)
-		if (sysfs_streq(text, tunable->words[*value]))
-			return true;
-	return false;
-}
-
-/* One line that names the tunable, what was found, and what is allowed. */
-static void refuse_value(const struct planewise_tunable *tunable, const char *text)
-{
-	char allowed[64] = "";
-	int length = (int)strcspn(text, "\n"), word, at = 0;
-
-	for (word = 0; tunable->words && tunable->words[word]; word++)
-		at += scnprintf(allowed + at, sizeof(allowed) - at, "%s%s", word ? ", " : "",
-				tunable->words[word]);
-	if (!tunable->words)
-		scnprintf(allowed, sizeof(allowed), "a whole number from %llu to %llu", tunable->least,
-			 tunable->most);
-	complain("%s: found '%.*s'; allowed: %s", tunable->name, min(length, 32), text, allowed);
-}
-
-static ssize_t store(struct elevator_queue *elevator, const char *text, size_t length, u32 index)
-{
-	struct planewise_queue *planewise = elevator->elevator_data;
-	const struct planewise_tunable *tunable = &planewise->policy->tunables[index];
-	unsigned long flags;
-	u64 value;
-
-	if (!parse(tunable, text, &value)) {
-		refuse_value(tunable, text);
-		return -EINVAL;
-	}
-	spin_lock_irqsave(&planewise->lock, flags);
-	WRITE_ONCE(planewise->config.values[index], value);
-	planewise->policy->changed(planewise->state);
-	spin_unlock_irqrestore(&planewise->lock, flags);
-	blk_mq_run_hw_queues(planewise->queue, true);
-	return length;
-}
-
-/* Attributes are not told which they are. */
-#define ATTRIBUTE(index) \
-	static ssize_t show_##index(struct elevator_queue *elevator, char *page) \
-	{ \
-		return show(elevator, page, index); \
-	} \
-	static ssize_t store_##index(struct elevator_queue *elevator, const char *text, size_t length) \
-	{ \
-		return store(elevator, text, length, index); \
-	}
-ATTRIBUTE(0) ATTRIBUTE(1) ATTRIBUTE(2) ATTRIBUTE(3)
-ATTRIBUTE(4) ATTRIBUTE(5) ATTRIBUTE(6) ATTRIBUTE(7)
-
-static struct elv_fs_entry attributes[PLANEWISE_TUNABLES_MAX + 1] = {
-	{ .show = show_0, .store = store_0 }, { .show = show_1, .store = store_1 },
-	{ .show = show_2, .store = store_2 }, { .show = show_3, .store = store_3 },
-	{ .show = show_4, .store = store_4 }, { .show = show_5, .store = store_5 },
-	{ .show = show_6, .store = store_6 }, { .show = show_7, .store = store_7 },
-};
-
-#ifdef CONFIG_BLK_DEBUG_FS
-static int show_counters(void *data, struct seq_file *file)
-{
-	struct planewise_queue *planewise = planewise_of(data);
-	const struct planewise_policy *policy = planewise->policy;
-	u64 counters[PLANEWISE_COUNTERS_MAX], dispatched, merged, requeued, waited_outside;
-	unsigned long flags;
-	u32 i;
-
-	spin_lock_irqsave(&planewise->lock, flags);
-	policy->count(planewise->state, counters);
-	dispatched = planewise->dispatched;
-	merged = planewise->merged;
-	requeued = planewise->requeued;
-	waited_outside = planewise->waited_outside;
-	spin_unlock_irqrestore(&planewise->lock, flags);
-	for (i = 0; i < policy->counters_count; i++)
-		seq_printf(file, "%s %llu\n", policy->counters[i], counters[i]);
-	seq_printf(file, "dispatched %llu\nmerged %llu\nrequeued %llu\nwaited_outside %llu\n", dispatched, merged,
-		   requeued, waited_outside);
-	return 0;
-}
-
-static const struct blk_mq_debugfs_attr debugfs_attributes[] = {
-	{ "counters", 0400, show_counters },
-	{ },
-};
-#endif
 
 static struct elevator_type planewise_type = {
 	.ops = {
 		.init_sched = planewise_init_sched,
 		.exit_sched = planewise_exit_sched,
 		.depth_updated = planewise_depth_updated,
+		.limit_depth = planewise_limit_depth,
 		.prepare_request = planewise_prepare_request,
 		.insert_requests = planewise_insert_requests,
 		.dispatch_request = planewise_dispatch_request,
@@ -621,9 +536,9 @@ static struct elevator_type planewise_type = {
 		.allow_merge = planewise_allow_merge,
 		.request_merged = planewise_request_merged,
 	},
-	.elevator_attrs = attributes,
+	.elevator_attrs = planewise_attributes,
 #ifdef CONFIG_BLK_DEBUG_FS
-	.queue_debugfs_attrs = debugfs_attributes,
+	.queue_debugfs_attrs = planewise_debugfs_attributes,
 #endif
 	.elevator_owner = THIS_MODULE,
 };
@@ -631,47 +546,33 @@ static struct elevator_type planewise_type = {
 static int __init planewise_init(void)
 {
 	const struct planewise_policy *policy = planewise_module_policy;
-	const struct planewise_drive drive = {
-		.channels = channels,
-		.chips_per_channel = chips_per_channel,
-		.dies_per_chip = dies_per_chip,
-		.planes_per_die = planes_per_die,
-		.chunk_bytes = chunk_bytes,
-		.level = level,
-		.order = order,
-	};
 	struct planewise_refusal refusal;
 	int error;
 	u32 i;
 
-	for (i = 0; i < policy->tunables_count; i++) {
+	for (i = 0; i < policy->tunables_count; i++)
 		first_values[i] = policy->tunables[i].standard;
-		attributes[i].attr.name = policy->tunables[i].name;
-		attributes[i].attr.mode = policy->tunables[i].is_fixed ? 0444 : 0644;
-	}
-	/* The list ends with an attribute without a name. */
-	memset(&attributes[i], 0, sizeof(attributes[i]));
+	planewise_attributes_init(policy);
 	planewise_type.elevator_name = policy->name;
 	error = planewise_module_values(first_values, &refusal);
-	if (!error)
-		error = planewise_geometry_init(&geometry, &drive, &refusal);
 	if (error == -EINVAL)
 		complain("%s: allowed: %s", refusal.name, refusal.allowed);
 	if (error)
 		return error;
-	error = elv_register(&planewise_type);
-	if (error) {
-		planewise_free((void *)geometry.stripe);
+	depth_is_of_words = is_depth_of_words();
+	error = planewise_drives_init();
+	if (error)
 		return error;
-	}
-	printk(KERN_INFO "%s: %u units, chunks of %u bytes, order %s\n", policy->name, geometry.units, chunk_bytes, order);
-	return 0;
+	error = elv_register(&planewise_type);
+	if (error)
+		planewise_drives_exit();
+	return error;
 }
 module_init(planewise_init);
 
 static void __exit planewise_exit(void)
 {
 	elv_unregister(&planewise_type);
-	planewise_free((void *)geometry.stripe);
+	planewise_drives_exit();
 }
 module_exit(planewise_exit);
