@@ -248,6 +248,7 @@ static bool is_depth_of_words(void)
 	/* Four words of eight bits each. */
 	if (sbitmap_queue_init_node(&bits, 32, 3, false, GFP_KERNEL, NUMA_NO_NODE))
 		return false;
+	sbitmap_queue_min_shallow_depth(&bits, 4);
 	while (got < 32 && sbitmap_queue_get_shallow(&bits, 4) >= 0)
 		got++;
 	sbitmap_queue_free(&bits);

@@ -9,6 +9,6 @@ command -v fio >/dev/null || { echo "make test-kernel: fio is missing (apt insta
 kernel/build.sh target/linux/source
 cp kernel/guest-check.sh target/kernel/
 for module in target/kernel/planewise-*.ko; do
-    "$program" linux --root / --file-system none --share target/kernel --kernel target/linux --out target/kernel/run --force --check -- \
+    "$program" linux --quiet --root / --file-system none --share target/kernel --kernel target/linux --out target/kernel/run --force --check -- \
         sh /run/share/guest-check.sh "$(basename "$module" .ko)"
 done
