@@ -251,6 +251,18 @@ pub static AXES: &[Axis] = &[
         set: |config, text| put(&mut config.overlap, text.parse()),
     },
     Axis {
+        name: "block-layer",
+        kind: Kind::Host,
+        heading: "Schemes",
+        value: "WHICH",
+        help: "When a request leaves the scheduler: direct (when the device takes it), blk-mq (as in Linux one is taken before, and goes \
+               first: what the kernel modules do)",
+        default: "direct",
+        key: "block_layer",
+        get: |config| config.block_layer.to_string(),
+        set: |config, text| put(&mut config.block_layer, text.parse()),
+    },
+    Axis {
         name: "command-queue",
         kind: Kind::Host,
         heading: "Schemes",

@@ -11,11 +11,12 @@ use planewise_sim::{Condition, RunConfig};
 use std::collections::BTreeMap;
 
 /// Options of the host: all others are of a device that is simulated.
-pub const OF_THE_HOST: [&str; 11] = [
+pub const OF_THE_HOST: [&str; 12] = [
     "scheduler",
     "merging",
     "max-sectors-kb",
     "overlap",
+    "block-layer",
     "command-queue",
     "queue",
     "request-pools",
@@ -129,6 +130,7 @@ fn host(config: &RunConfig, queue_length: u32) -> HostOptions {
         merging: config.merging,
         max_sectors_kb: config.max_sectors_kb,
         overlap: config.overlap,
+        block_layer: config.block_layer,
         units: config.told_units.map_or(Units::Unknown, Units::Told),
         seed: config.seed,
         ..HostOptions::new()

@@ -123,6 +123,7 @@ const LABELS: &[(&str, Get)] = &[
     ("merging", |labels| labels.merging.clone()),
     ("pace", |labels| labels.pace.clone()),
     ("overlap", |labels| labels.overlap.clone()),
+    ("block layer", |labels| labels.block_layer.clone()),
     ("seed", |labels| labels.seed.to_string()),
 ];
 

@@ -309,6 +309,7 @@ fn run(name: &str, read: f64, write: f64, conflict: f64, index: u64) -> RunResul
             merging: "none".into(),
             pace: "recorded".to_owned(),
             overlap: "keep".into(),
+            block_layer: "direct".into(),
             seed: 5_786_932_423_948_097_875,
             workload: BTreeMap::new(),
         },

@@ -4,7 +4,9 @@ use crate::alloc::region;
 use crate::drivers::pace::Pace;
 use crate::error::SimError;
 use crate::ftl::Condition;
-use crate::host::{CommandQueue, HostStack, Merging, Overlap, QueueCounts, RequestPools, StackConfig};
+use crate::host::{
+    BlockLayer, CommandQueue, HostStack, Merging, Overlap, QueueCounts, RequestPools, StackConfig,
+};
 use crate::host_sched::{HostKnowledge, TunableValues};
 use planewise_model::AllocationOrder;
 use planewise_model::location::UnitMap;
@@ -118,6 +120,8 @@ pub struct RunConfig {
     pub scale_time: f64,
     /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
     pub overlap: Overlap,
+    /// When a request leaves the scheduler.
+    pub block_layer: BlockLayer,
     /// Seed of all randomness.
     pub seed: u64,
 }
@@ -141,6 +145,7 @@ impl RunConfig {
             pace: Pace::Recorded,
             scale_time: 1.0,
             overlap: Overlap::Keep,
+            block_layer: BlockLayer::Direct,
             seed: planewise_model::rng::DEFAULT_SEED,
         }
     }
@@ -187,6 +192,7 @@ impl RunConfig {
             merging: self.merging,
             max_sectors_kb: self.max_sectors_kb,
             overlap: self.overlap,
+            block_layer: self.block_layer,
             command_queue,
             request_pools: self.request_pools,
             slots_apart: self.queue_counts.slots_apart(match command_queue {

@@ -1,5 +1,6 @@
 //! What a run measured, as `results.json` says it. Field names are the file's: changing one changes the format.
 
+use crate::host::BlockLayer;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -361,6 +362,9 @@ pub struct Labels {
     /// Whether the order of requests that overlap is kept: `keep` or `ignore`. Results from before the option ignored it.
     #[serde(default = "overlap_ignored")]
     pub overlap: String,
+    /// When requests left the scheduler: `direct`, as in results from before the option, or `blk-mq`.
+    #[serde(default = "block_layer_direct", skip_serializing_if = "is_direct")]
+    pub block_layer: String,
     /// Seed.
     pub seed: u64,
     /// Options of the workload that differ between runs, with their values.
@@ -423,6 +427,15 @@ fn no_merging() -> String {
 
 fn overlap_ignored() -> String {
     "ignore".to_owned()
+}
+
+fn block_layer_direct() -> String {
+    BlockLayer::Direct.to_string()
+}
+
+/// Nothing is said of what nearly all runs are.
+fn is_direct(name: &str) -> bool {
+    name == block_layer_direct()
 }
 
 /// Jain's fairness index over processes, `(sum x)^2 / (n sum x^2)`: 1 when all get the same, 1/n when one gets everything.

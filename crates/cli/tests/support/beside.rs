@@ -3,7 +3,8 @@
 
 use planewise_model::{Direction, Lsn, Ns, Profile, Request};
 use planewise_sim::host::{
-    CommandQueue, DeviceWaits, HostStack, Merging, Overlap, QueuedRequest, RequestPools, Slot, StackConfig,
+    BlockLayer, CommandQueue, DeviceWaits, HostStack, Merging, Overlap, QueuedRequest, RequestPools, Slot,
+    StackConfig,
 };
 use planewise_sim::observers::Observer;
 use planewise_sim::{RunConfig, Simulator};
@@ -228,6 +229,7 @@ pub fn decisions(
         knowledge,
         merging: Merging::None,
         max_sectors_kb: config.max_sectors_kb,
+        block_layer: BlockLayer::Direct,
         overlap: Overlap::Ignore,
         command_queue: CommandQueue::Ncq(tags),
         request_pools: RequestPools::One,

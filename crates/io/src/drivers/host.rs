@@ -3,7 +3,9 @@
 use crate::target::TargetInfo;
 use planewise_model::location::UnitMap;
 use planewise_sim::SimError;
-use planewise_sim::host::{CommandQueue, Merging, Overlap, QueueCounts, RequestPools, StackConfig};
+use planewise_sim::host::{
+    BlockLayer, CommandQueue, Merging, Overlap, QueueCounts, RequestPools, StackConfig,
+};
 use planewise_sim::host_sched::{self, HostKnowledge};
 
 /// Page that a host reckons with when nobody tells it the device's, bytes: the block of file systems and databases.
@@ -39,6 +41,8 @@ pub struct HostOptions {
     pub max_sectors_kb: u32,
     /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
     pub overlap: Overlap,
+    /// When a request leaves the scheduler.
+    pub block_layer: BlockLayer,
     /// What the host is told of parallel units.
     pub units: Units,
     /// Bytes of a page, a multiple of 512; what the profile says when [`None`], or else 4096.
@@ -63,6 +67,7 @@ impl HostOptions {
             merging: Merging::None,
             max_sectors_kb: 512,
             overlap: Overlap::Keep,
+            block_layer: BlockLayer::Direct,
             units: Units::Unknown,
             page_bytes: None,
             level: "unit".into(),
@@ -135,6 +140,7 @@ impl HostOptions {
             merging: self.merging,
             max_sectors_kb: self.max_sectors_kb,
             overlap: self.overlap,
+            block_layer: self.block_layer,
             command_queue: CommandQueue::Ncq(target.depth),
             request_pools: self.request_pools,
             slots_apart: self.queue_counts.slots_apart(target.depth),

@@ -49,6 +49,7 @@ pub(super) fn summarise<O: Observer>(
             merging: options.merging.to_string(),
             pace: String::new(),
             overlap: options.overlap.to_string(),
+            block_layer: options.block_layer.to_string(),
             seed: options.seed,
             workload: BTreeMap::new(),
         },

@@ -61,6 +61,7 @@ pub fn summarise<O: Observer>(
             merging: config.merging.to_string(),
             pace: String::new(),
             overlap: config.overlap.to_string(),
+            block_layer: config.block_layer.to_string(),
             seed: config.seed,
             workload: BTreeMap::new(),
         },

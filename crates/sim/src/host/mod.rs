@@ -1,5 +1,6 @@
 //! The host stack: a bounded I/O queue of requests, waiting or outstanding, with merging and a scheduler.
 
+mod block_layer;
 mod conflicts;
 mod counts;
 mod merging;
@@ -8,6 +9,7 @@ mod pools;
 mod queue;
 mod stack;
 
+pub use block_layer::BlockLayer;
 use conflicts::Conflicts;
 pub use counts::QueueCounts;
 use merging::Merger;

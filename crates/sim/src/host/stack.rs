@@ -5,10 +5,11 @@
 
 use super::pools::pool_of;
 use super::{
-    Answer, CommandQueue, Conflicts, Gate, HostQueue, Interface, Merger, Merging, Overlap, Overlaps, Part,
-    QueuedRequest, RequestPools, Side, Slot, WaitingWrites,
+    Answer, BlockLayer, CommandQueue, Conflicts, Gate, HostQueue, Interface, Merger, Merging, Overlap,
+    Overlaps, Part, QueuedRequest, RequestPools, Side, Slot, WaitingWrites,
 };
 use crate::error::SimError;
+use crate::host_sched::taken_ahead::TakenAhead;
 use crate::host_sched::{self, Counters, Decision, Growth, HostKnowledge, HostScheduler, TunableValues};
 use crate::observers::{Completion, Observer};
 use planewise_model::location::{PageRange, UnitMap};
@@ -35,6 +36,8 @@ pub struct StackConfig {
     pub max_sectors_kb: u32,
     /// What becomes of a request that overlaps an earlier unfinished one, of which one writes.
     pub overlap: Overlap,
+    /// When a request leaves the scheduler. [`BlockLayer::BlkMq`] is of devices with tags alone.
+    pub block_layer: BlockLayer,
     /// The device's interface.
     pub command_queue: CommandQueue,
     /// How many pools the slots of the queue are counted by.
@@ -121,11 +124,23 @@ impl HostStack {
         // Schedulers index what they remember by slot.
         let slots = queue.slots();
         let knowledge = HostKnowledge { queue_length: slots, ..config.knowledge.clone() };
+        // Tunables that do not go with the device are known here, before anything runs.
+        let policy = (scheduler.build)(&knowledge, &config.tunable_values()?)?;
+        let policy = match (config.block_layer, config.command_queue) {
+            (BlockLayer::Direct, _) => policy,
+            (BlockLayer::BlkMq, CommandQueue::Ncq(_)) => TakenAhead::around(policy),
+            (BlockLayer::BlkMq, CommandQueue::Blocking) => {
+                return Err(SimError::Option {
+                    key: "block_layer".into(),
+                    found: "blk-mq before a blocking command queue".into(),
+                    allowed: "direct there; blk-mq where command_queue is ncq:D".into(),
+                });
+            }
+        };
         Ok(HostStack {
             queue,
             command_queue: config.command_queue,
-            // Tunables that do not go with the device are known here, before anything runs.
-            scheduler: (scheduler.build)(&knowledge, &config.tunable_values()?)?,
+            scheduler: policy,
             scheduler_name: scheduler.name,
             merger: Merger::new(config.merging, config.max_sectors_kb * 2, slots),
             overlaps: Overlaps::new(config.overlap, slots),

@@ -114,6 +114,10 @@ impl<E: Elevator> HostScheduler for Dispatching<E> {
         }
     }
 
+    fn takes_ahead(&self) -> bool {
+        E::TAKEN_AHEAD
+    }
+
     fn completed(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         self.elevator.completed(now, slot, request);
     }

@@ -40,6 +40,7 @@ mod recipe_tests;
 mod rws;
 mod separated;
 mod sorted;
+pub(crate) mod taken_ahead;
 pub(crate) mod tree;
 mod tunables;
 mod weave;
@@ -85,6 +86,11 @@ pub trait HostScheduler: Send {
 
     /// The command queue of the device is full, and requests wait. Told at every arrival and completion at which it is so.
     fn full(&mut self, _now: Ns, _queue: &HostQueue) {}
+
+    /// Whether one request is taken when the command queue is full, so that it goes first when it is not.
+    fn takes_ahead(&self) -> bool {
+        false
+    }
 
     /// A request completed.
     fn completed(&mut self, _now: Ns, _slot: Slot, _request: &QueuedRequest) {}
