@@ -90,6 +90,14 @@ fn a_quick_probe_finds_what_the_papers_drive_is_made_of() {
     place.fails(4, "probe sim:ssd-s --quick --out x", &["finished probe", "--force"]);
     let again = place.ok("probe sim:ssd-s --quick --out x --force --json --quiet");
     assert_eq!((again.out, again.err.as_str()), (text(&place, "x/probe.json"), ""));
+    // What the kernel modules are told: 10 channels of 2 chips, written in the order of the writes.
+    let told = text(&place, "x/kernel-parameters");
+    for word in ["channels=10 chips_per_channel=2 dies_per_chip=1 ", " chunk_bytes=4096 ", " writes_stay=n\n"]
+    {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    let again = place.ok("probe sim:ssd-s --quick --out x --force --kernel-parameters --quiet");
+    assert_eq!((again.out, again.err.as_str()), (told, ""));
 }
 
 #[test]

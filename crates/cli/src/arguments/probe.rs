@@ -47,6 +47,10 @@ pub struct ProbeArguments {
     /// Print probe.json instead of the table, and nothing else, on standard output
     #[arg(long, help_heading = "Output")]
     pub json: bool,
+    /// Print what the kernel modules are to be told of the drive (kernel/README.md) instead of the table, and nothing else, on standard output: exit
+    /// code 1 where its units are undetermined
+    #[arg(long, conflicts_with = "json", help_heading = "Output")]
+    pub kernel_parameters: bool,
     /// Nothing on standard error but errors, and what is about to be written to a real target
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,

@@ -12,7 +12,8 @@ use planewise_io::probe::file::{ProbeFile, Simulated, Status};
 use planewise_io::probe::{self, Findings, Options, ProbeError, Probed, STAGES, Subject};
 use planewise_io::{Target, TargetKind};
 use planewise_model::Bytes;
-use planewise_sim::Condition;
+use planewise_sim::kernel_parameters::KernelParameters;
+use planewise_sim::{Condition, RunConfig};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
@@ -322,6 +323,9 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
             if let Some(Probed { profile, .. }) = &profile {
                 journal.add("profile.toml", &profile.to_toml())?;
             }
+            if let Ok(parameters) = kernel_parameters(journal.kept(), profile.as_ref()) {
+                journal.add("kernel-parameters", &format!("{parameters}\n"))?;
+            }
             None
         }
         Err(End::Failure(failure)) => return Err(failure),
@@ -352,8 +356,34 @@ fn finish(ended: Result<(), End>, journal: &mut Journal, arguments: &ProbeArgume
     journal.add("report.html", &page)?;
     // Last: a probe whose file says that it is complete has all its files.
     journal.save()?;
-    print(journal.kept(), profile.as_ref(), &place, arguments)?;
-    failure.map_or(Ok(()), Err)
+    match (arguments.kernel_parameters, failure) {
+        (true, Some(failure)) => Err(failure),
+        (true, None) => {
+            let parameters = kernel_parameters(journal.kept(), profile.as_ref())?;
+            if !arguments.quiet {
+                eprintln!("Report: {}", place.join("report.html").display());
+            }
+            output::print(&format!("{parameters}\n"))
+        }
+        (false, failure) => {
+            print(journal.kept(), profile.as_ref(), &place, arguments)?;
+            failure.map_or(Ok(()), Err)
+        }
+    }
+}
+
+/// What the kernel modules are told of the probed drive: no guess where its units are undetermined.
+fn kernel_parameters(file: &ProbeFile, probed: Option<&Probed>) -> Result<KernelParameters, Failure> {
+    let units = file.findings.domains.as_ref().map(|domains| &domains.units);
+    if let Some(units) = units.filter(|units| units.value.is_none()) {
+        return Err(Failure::new(
+            Kind::Run,
+            format!("no kernel parameters: the units are undetermined: {}", units.reason),
+        ));
+    }
+    let probed =
+        probed.ok_or_else(|| Failure::new(Kind::Run, "no kernel parameters: no profile was made"))?;
+    Ok(KernelParameters::of(&RunConfig::new(probed.profile.clone()))?)
 }
 
 /// The profile of a finished probe.
