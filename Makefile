@@ -4,7 +4,7 @@ CARGO ?= cargo
 # The oldest Rust that builds the workspace (rust-version in Cargo.toml).
 RUST_MIN = 1.88
 
-.PHONY: help demo build test format lint docs bench fuzz man linux linux-root kernel test-kernel clean toolchain
+.PHONY: help demo build test format lint docs bench fuzz man linux linux-root kernel kernel-deb test-kernel clean toolchain
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ linux-root: ## the tree that its programs see as their root: Debian with databas
 
 kernel: ## schedulers as modules for the running kernel, or the source that KERNEL= names, into target/kernel
 	@kernel/build.sh $(KERNEL)
+
+kernel-deb: ## those schedulers as a Debian package that builds them by DKMS, into target
+	@kernel/package.sh
 
 test-kernel: toolchain linux ## those modules at work in the kernel of `planewise linux`
 	@$(CARGO) build --release

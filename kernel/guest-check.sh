@@ -1,23 +1,24 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Runs in a guest of `planewise linux` that is shown the modules as /run/share: everything is asserted, and the last line says so.
+# Runs in a guest, of `planewise linux` or of tests/kernels.sh (DRIVE is its drive), that is shown the modules as /run/share: everything is asserted, and the last line says so.
 #   planewise linux --root / --file-system none --share target/kernel -- sh /run/share/guest-check.sh planewise-piq
 set -eu
 name=$1
 module=/run/share/$name.ko
-queue=/sys/block/vda/queue
-counters=/sys/kernel/debug/block/vda/sched/counters
+drive=${DRIVE:-vda}
+queue=/sys/block/$drive/queue
+counters=/sys/kernel/debug/block/$drive/sched/counters
 loaded=$(echo "$name" | tr - _)
 worries='WARNING|BUG|Oops|Call Trace|INFO: task|blocked for'
 fail() { echo "guest-check: $*" >&2; dmesg | tail -n 20 >&2; exit 1; }
 mounted() { grep -q " $1 " /proc/mounts; }
 mounted /sys/kernel/debug || mount -t debugfs none /sys/kernel/debug
-work() { fio --name=work --filename=/dev/vda --direct=1 --ioengine=libaio --clocksource=clock_gettime --minimal "$@" >/tmp/fio.out 2>&1 || { cat /tmp/fio.out >&2; fail "fio $*"; }; }
+work() { fio --name=work --filename=/dev/$drive --direct=1 --ioengine=libaio --clocksource=clock_gettime --minimal "$@" >/tmp/fio.out 2>&1 || { cat /tmp/fio.out >&2; fail "fio $*"; }; }
 # said TEXT COMMAND...: it fails, and the log, emptied before, holds the text.
 said() {
     text=$1; shift
     if dmesg | grep -E "$worries"; then fail "the log is not clean"; fi
-    dmesg -C
+    dmesg -c >/dev/null
     if "$@" 2>/dev/null; then fail "$* was accepted"; fi
     dmesg | grep -qF "$text" || fail "'$text' is not said of: $*"
 }
@@ -114,7 +115,9 @@ set_to scheduler "$name"
 
 # Reads, writes, and neighbours that are merged.
 work --rw=randrw --bs=4k --iodepth=64 --number_ios=4000 --size=256m
-work --rw=randwrite --norandommap --bs=4k --iodepth=64 --number_ios=4000 --size=2m
+block=$(cat $queue/logical_block_size)
+work --rw=randwrite --norandommap --bs="$block" --iodepth=64 --io_size=$((4000 * block)) --size=$((512 * block))
+work --rw=randrw --bs=4k --iodepth=16 --numjobs=4 --group_reporting --number_ios=1000 --size=256m
 grep -q '^dispatched [1-9]' "$counters" || fail "nothing was dispatched"
 grep -q '^merged [1-9]' "$counters" || fail "nothing was merged"
 grep -q "^$progress [1-9]" "$counters" || fail "$progress: none"
@@ -143,13 +146,13 @@ wait
 
 # Discards, flushes, FUA, and a file system.
 set_to scheduler "$name"
-blkdiscard -o 0 -l 16777216 /dev/vda || fail "discard"
+blkdiscard -o 0 -l 16777216 /dev/$drive || fail "discard"
 work --rw=randwrite --bs=4k --iodepth=8 --number_ios=300 --size=64m --sync=1
-mkfs.ext4 -q -F /dev/vda 262144 && mkdir -p /tmp/on && mount /dev/vda /tmp/on
+mkfs.ext4 -q -F /dev/$drive 262144 && mkdir -p /tmp/on && mount /dev/$drive /tmp/on
 dd if=/dev/urandom of=/tmp/on/a bs=1M count=16 conv=fsync 2>/dev/null
-sum=$(cksum </tmp/on/a)
-umount /tmp/on && mount /dev/vda /tmp/on
-[ "$(cksum </tmp/on/a)" = "$sum" ] || fail "a file came back different"
+sum=$(md5sum </tmp/on/a)
+umount /tmp/on && mount /dev/$drive /tmp/on
+[ "$(md5sum </tmp/on/a)" = "$sum" ] || fail "a file came back different"
 umount /tmp/on
 # A longer queue has room for all that are in it, from the first change on.
 set_to scheduler none
