@@ -4,7 +4,7 @@
 #
 # Makes a Debian of each suite with the kernels' headers and sources, installs the package of `make kernel-deb` in it, which builds the modules, starts
 # each kernel on two emulated processors with guest-check.sh on a virtio and on a null_blk drive, and asserts that the package leaves nothing when it goes.
-# Needs root (chroot). What comes from the archive is kept in target/kernels: remove that to see newer kernels.
+# Needs root (chroot). WRITES and REQUESTS are how much work there is, ACCEL=kvm emulates nothing where that is to be had. What comes from the archive is kept in target/kernels: remove that to see newer kernels.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 all=$root/target/kernels
@@ -66,7 +66,7 @@ SOURCES
         inside "$tree" apt-get -q install -y --no-install-recommends "linux-headers-$kernel" "linux-source-$series" >>"$all/log" 2>&1 ||
             fail "apt-get install: the log is target/kernels/log"
         # From 7.x on the image is several packages.
-        packages=$(inside "$tree" apt-cache search --names-only "^linux-(image|modules|binary)-$kernel\$" | cut -d ' ' -f 1)
+        packages=$(inside "$tree" apt-cache search --names-only "^linux-(base|image|modules|binary)-$(echo "$kernel" | sed 's/[.+]/\\&/g')\$" | cut -d ' ' -f 1)
         # shellcheck disable=SC2086 # several names
         inside "$tree" sh -c 'cd /tmp && apt-get -q -o APT::Sandbox::User=root download "$@"' - $packages >>"$all/log" 2>&1 ||
             fail "apt-get download: the log is target/kernels/log"
@@ -90,7 +90,7 @@ initramfs() {
         done
     done
     [ -d "$tree/image/lib/modules" ] || ln -sfn usr/lib "$tree/image/lib"
-    depmod -b "$tree/image" "$kernel"
+    depmod -b "$tree/image" "$kernel" || fail "$kernel: depmod"
     for module in virtio_pci virtio_blk null_blk ext4 crc32c_generic mq-deadline; do
         # A module that the kernel has in itself, or no more.
         modprobe -d "$tree/image" -S "$kernel" --show-depends "$module" 2>/dev/null | sed -n 's/^insmod \([^ ]*\).*/\1/p' | while read -r file; do
@@ -119,12 +119,16 @@ run() {
     initramfs "$tree" "$kernel"
     log=$all/$kernel.log
     drive=$all/$kernel.drive
+    # Where it is depends on the packages.
+    for program in "$tree/image/boot/vmlinuz-$kernel" "$tree/image/lib/modules/$kernel/vmlinuz"; do
+        [ ! -f "$program" ] || break
+    done
     rm -f "$drive"
     truncate -s 8G "$drive"
     # Short queues: requests have to wait in the scheduler. -cpu max: what the emulation has. The watchdogs allow for a slow emulation on a busy machine.
-    timeout "${SECONDS_MAX:-1500}" qemu-system-x86_64 -M q35 -accel tcg,thread=multi -cpu max -smp 2 -m 1536 -nographic -no-reboot -nic none \
-        -kernel "$tree/image/boot/vmlinuz-$kernel" -initrd "$all/$kernel.initramfs" \
-        -append "console=ttyS0 loglevel=5 panic=-1 oops=panic watchdog_thresh=60 WRITES=${WRITES:-8000}" \
+    timeout "${SECONDS_MAX:-1500}" qemu-system-x86_64 -M q35 -accel "${ACCEL:-tcg,thread=multi}" -cpu max -smp 2 -m 1536 -nographic -no-reboot -nic none \
+        -kernel "$program" -initrd "$all/$kernel.initramfs" \
+        -append "console=ttyS0 loglevel=5 panic=-1 oops=panic watchdog_thresh=60 WRITES=${WRITES:-8000} REQUESTS=${REQUESTS:-4000}" \
         -drive "if=none,id=drive,file=$drive,format=raw,cache=unsafe,discard=unmap" -device virtio-blk-pci,drive=drive,num-queues=2,queue-size=16 \
         >"$log" 2>&1 </dev/null || true
     rm -f "$drive" "$all/$kernel.initramfs"
@@ -146,6 +150,8 @@ for suite in $(printf '%s\n' "$@" | cut -d : -f 1 | sort -u); do
     # shellcheck disable=SC2046 # several names
     prepare "$suite" $(printf '%s\n' "$@" | sed -n "s/^$suite://p")
     cp "$root"/target/$name-dkms_*_all.deb "$tree/tmp/package.deb"
+    # What a run that did not end has left would count as built.
+    inside "$tree" apt-get -q purge -y $name-dkms >"$all/purge.log" 2>&1 || true
     echo "kernels.sh: installing the package in $suite"
     inside "$tree" apt-get -q install -y --no-install-recommends /tmp/package.deb >"$all/install.log" 2>&1 || {
         tail -n 20 "$all/install.log" >&2
