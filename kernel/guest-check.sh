@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Runs in a guest, of `planewise linux` or of tests/kernels.sh (DRIVE is its drive), that is shown the modules as /run/share: everything is asserted, and the last line says so.
+# Runs in a guest, of `planewise linux` or of tests/kernels.sh (DISK is its drive), that is shown the modules as /run/share: everything is asserted, and the last line says so.
 #   planewise linux --root / --file-system none --share target/kernel -- sh /run/share/guest-check.sh planewise-piq
 set -eu
 name=$1
 module=/run/share/$name.ko
-drive=${DRIVE:-vda}
+drive=${DISK:-vda}
 requests=${REQUESTS:-4000}
 queue=/sys/block/$drive/queue
 counters=/sys/kernel/debug/block/$drive/sched/counters

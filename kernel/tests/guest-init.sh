@@ -34,7 +34,7 @@ SETTINGS
 for drive in vda nullb0; do
     for name in planewise-pass planewise-piq planewise-weave; do
         rm -f /tmp/done /tmp/switches
-        REAL_TIME=yes DRIVE=$drive sh /run/share/guest-check.sh $name 2>&1 | sed "s/^/$drive: /"
+        REAL_TIME=yes DISK=$drive sh /run/share/guest-check.sh $name 2>&1 | sed "s/^/$drive: /"
         # Memory of the drive is memory of the guest.
         blkdiscard -f /dev/$drive 2>/dev/null || blkdiscard /dev/$drive
         for module in pass piq weave; do
