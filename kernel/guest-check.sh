@@ -69,6 +69,12 @@ if [ -z "${REAL_TIME:-}" ]; then
     awk "BEGIN { exit !($one_read < 2 * $free_reads) }" || fail "reads wait for a place: $one_read us, not $free_reads us"
     awk "BEGIN { exit !($one_write > 10 * $free_writes) }" || fail "writes do not wait for a place: $one_write us, $free_writes us without a limit"
 fi
+# A longer queue has other tags, which are limited too.
+set_to iosched/async_depth 4
+depth=$(cat $queue/nr_requests)
+set_to nr_requests 256
+submits randwrite 53 >/dev/null
+set_to nr_requests "$depth"
 set_to iosched/async_depth 65536
 
 # Tunables keep to their ranges.
