@@ -107,7 +107,6 @@ static ssize_t store_async_depth(struct elevator_queue *elevator, const char *te
 		return -EINVAL;
 	}
 	WRITE_ONCE(planewise->async_depth, value);
-	planewise_limit_changed(planewise);
 	return length;
 }
 

@@ -171,6 +171,21 @@ static bool is_refused(struct request_queue *queue)
 	return true;
 }
 
+/*
+ * Each new set of tags is told that few may be given, or whoever waits for one
+ * would not be woken: of the least that there can be, and before there is a
+ * limit, as neither a request nor this can wait for the other.
+ */
+static void expect_limit(struct request_queue *queue)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	queue_for_each_hw_ctx(queue, hctx, i)
+		if (hctx->sched_tags)
+			sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags, 1);
+}
+
 #ifdef PLANEWISE_INIT_SCHED_TAKES_QUEUE
 static int planewise_init_sched(struct request_queue *queue, struct elevator_queue *elevator)
 {
@@ -184,6 +199,7 @@ static int planewise_init_sched(struct request_queue *queue, struct elevator_que
 	elevator->elevator_data = planewise;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, queue);
 	queue->elevator = elevator;
+	expect_limit(queue);
 	return 0;
 }
 #else
@@ -205,6 +221,7 @@ static int planewise_init_sched(struct request_queue *queue, struct elevator_typ
 	elevator->elevator_data = planewise;
 	blk_queue_flag_set(QUEUE_FLAG_SQ_SCHED, queue);
 	queue->elevator = elevator;
+	expect_limit(queue);
 	return 0;
 }
 #endif
@@ -218,19 +235,25 @@ static void planewise_exit_sched(struct elevator_queue *elevator)
 	planewise_release(planewise);
 }
 
-/* nr_requests changed. Where there is no memory, what finds no slot waits outside. */
+/* nr_requests changed: there may be new tags. */
+static void depth_changed(struct planewise_queue *planewise, u32 depth)
+{
+	/* Where there is no memory, what finds no slot waits outside. */
+	provide(planewise, requests_of(planewise->queue, depth));
+	expect_limit(planewise->queue);
+}
+
 #ifdef PLANEWISE_DEPTH_UPDATED_TAKES_QUEUE
 static void planewise_depth_updated(struct request_queue *queue)
 {
-	provide(planewise_of(queue), requests_of(queue, queue->nr_requests));
+	depth_changed(planewise_of(queue), queue->nr_requests);
 }
 #else
 static void planewise_depth_updated(struct blk_mq_hw_ctx *hctx)
 {
 	/* nr_requests itself changes after this call. */
-	u32 depth = max_t(u32, hctx->queue->nr_requests, hctx->sched_tags->bitmap_tags.sb.depth);
-
-	provide(planewise_of(hctx->queue), requests_of(hctx->queue, depth));
+	depth_changed(planewise_of(hctx->queue),
+		      max_t(u32, hctx->queue->nr_requests, hctx->sched_tags->bitmap_tags.sb.depth));
 }
 #endif
 
@@ -275,20 +298,6 @@ static void planewise_limit_depth(blk_opf_t operation, struct blk_mq_alloc_data 
 	    (op_is_sync(operation) && !op_is_write(operation)))
 		return;
 	data->shallow_depth = limit_of(planewise, tags);
-}
-
-/* Whoever waits for a tag is to be woken even if few are given. */
-void planewise_limit_changed(struct planewise_queue *planewise)
-{
-	struct blk_mq_hw_ctx *hctx;
-	unsigned long i;
-
-	queue_for_each_hw_ctx(planewise->queue, hctx, i) {
-		struct sbitmap_queue *tags = hctx->sched_tags ? &hctx->sched_tags->bitmap_tags : NULL;
-
-		if (tags && planewise->async_depth < tags->sb.depth)
-			sbitmap_queue_min_shallow_depth(tags, limit_of(planewise, tags));
-	}
 }
 
 static void planewise_prepare_request(struct request *rq)

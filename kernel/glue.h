@@ -74,7 +74,4 @@ struct planewise_queue {
 	u64 waited_outside;
 };
 
-/* Tells the block layer that async_depth or nr_requests changed (elevator.c). */
-void planewise_limit_changed(struct planewise_queue *planewise);
-
 #endif

@@ -31,7 +31,7 @@ irqmode 2
 completion_nsec 100000
 power 1
 SETTINGS
-for drive in vda nullb0; do
+for drive in $(echo "$DISKS" | tr , " "); do
     for name in planewise-pass planewise-piq planewise-weave; do
         rm -f /tmp/done /tmp/switches
         REAL_TIME=yes DISK=$drive sh /run/share/guest-check.sh $name 2>&1 | sed "s/^/$drive: /"

@@ -4,11 +4,12 @@
 #
 # Makes a Debian of each suite with the kernels' headers and sources, installs the package of `make kernel-deb` in it, which builds the modules, starts
 # each kernel on two emulated processors with guest-check.sh on a virtio and on a null_blk drive, and asserts that the package leaves nothing when it goes.
-# Needs root (chroot). WRITES and REQUESTS are how much work there is, ACCEL=kvm emulates nothing where that is to be had. What comes from the archive is kept in target/kernels: remove that to see newer kernels.
+# Needs root (chroot). WRITES and REQUESTS are how much work there is, DISKS on which of vda and nullb0, ACCEL=kvm emulates nothing where that is to be had. What comes from the archive is kept in target/kernels: remove that to see newer kernels.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 all=$root/target/kernels
 name=planewise-schedulers
+disks=${DISKS:-vda nullb0}
 fail() { echo "kernels.sh: $*" >&2; exit 1; }
 need() { command -v "$1" >/dev/null || fail "$1 is missing (apt install $2)"; }
 need mmdebstrap mmdebstrap
@@ -78,7 +79,7 @@ SOURCES
 # The first file system of a guest: what guest-check.sh calls, and the modules.
 initramfs() {
     tree=$1 kernel=$2
-    files=$all/initramfs
+    files=$all/$kernel.files
     rm -rf "$files"
     mkdir -p "$files/bin" "$files/run/share" "$files/modules" "$files/proc" "$files/sys" "$files/dev" "$files/tmp" "$files/etc"
     cp "$(command -v busybox)" "$files/bin/"
@@ -128,11 +129,11 @@ run() {
     # Short queues: requests have to wait in the scheduler. -cpu max: what the emulation has. The watchdogs allow for a slow emulation on a busy machine.
     timeout "${SECONDS_MAX:-1500}" qemu-system-x86_64 -M q35 -accel "${ACCEL:-tcg,thread=multi}" -cpu max -smp 2 -m 1536 -nographic -no-reboot -nic none \
         -kernel "$program" -initrd "$all/$kernel.initramfs" \
-        -append "console=ttyS0 loglevel=5 panic=-1 oops=panic watchdog_thresh=60 WRITES=${WRITES:-8000} REQUESTS=${REQUESTS:-4000}" \
+        -append "console=ttyS0 loglevel=5 panic=-1 oops=panic watchdog_thresh=60 WRITES=${WRITES:-8000} REQUESTS=${REQUESTS:-4000} DISKS=$(echo "$disks" | tr " " ,)" \
         -drive "if=none,id=drive,file=$drive,format=raw,cache=unsafe,discard=unmap" -device virtio-blk-pci,drive=drive,num-queues=2,queue-size=16 \
         >"$log" 2>&1 </dev/null || true
     rm -f "$drive" "$all/$kernel.initramfs"
-    for drive in vda nullb0; do
+    for drive in $disks; do
         for module in pass piq weave; do
             grep -q "^$drive: guest-check: ok: planewise-$module," "$log" || {
                 tail -n 30 "$log" >&2
@@ -151,17 +152,17 @@ for suite in $(printf '%s\n' "$@" | cut -d : -f 1 | sort -u); do
     prepare "$suite" $(printf '%s\n' "$@" | sed -n "s/^$suite://p")
     cp "$root"/target/$name-dkms_*_all.deb "$tree/tmp/package.deb"
     # What a run that did not end has left would count as built.
-    inside "$tree" apt-get -q purge -y $name-dkms >"$all/purge.log" 2>&1 || true
+    inside "$tree" apt-get -q purge -y $name-dkms >"$all/$suite.purge.log" 2>&1 || true
     echo "kernels.sh: installing the package in $suite"
-    inside "$tree" apt-get -q install -y --no-install-recommends /tmp/package.deb >"$all/install.log" 2>&1 || {
-        tail -n 20 "$all/install.log" >&2
-        fail "the package does not install: the log is target/kernels/install.log"
+    inside "$tree" apt-get -q install -y --no-install-recommends /tmp/package.deb >"$all/$suite.install.log" 2>&1 || {
+        tail -n 20 "$all/$suite.install.log" >&2
+        fail "the package does not install: the log is target/kernels/$suite.install.log"
     }
     for series in $(printf '%s\n' "$@" | sed -n "s/^$suite://p"); do
         run "$tree" "$(sed -n "s/^$series //p" "$tree/.planewise")"
     done
     # It goes as it came.
-    inside "$tree" apt-get -q purge -y $name-dkms >"$all/purge.log" 2>&1 || fail "the package does not go: the log is target/kernels/purge.log"
+    inside "$tree" apt-get -q purge -y $name-dkms >"$all/$suite.purge.log" 2>&1 || fail "the package does not go: the log is target/kernels/$suite.purge.log"
     left=$(find "$tree/lib/modules" "$tree/usr/src" "$tree/usr/share/doc" "$tree/var/lib/dkms" -name '*planewise*' || true)
     [ -z "$left" ] || fail "the package has left: $left"
     echo "kernels.sh: $suite: the package came and went"
