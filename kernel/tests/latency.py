@@ -5,7 +5,8 @@
     kernel/tests/latency.py [--program target/release/planewise] [--only WORD]
 
 Prints the table of kernel/README.md. Fails where the mean of none or of a module is more than 5 % from the simulator's, or its 99th
-percentile more than 10 %; what the kernel has of its own is shown and not judged. With --events each module's decisions are kept, for
+percentile more than 10 %; what the kernel has of its own is shown and not judged, nor none where two programs wait for its tags: a thread
+that waits for one is woken in its turn, and asks for the next only then. With --events each module's decisions are kept, for
 planewise-tracepoints.
 """
 
@@ -110,7 +111,7 @@ def main():
                 one, other = kernel[direction], simulated[name][direction]
                 cells += [f"{one[0]:.3f}", f"{other[0]:.3f}", f"{one[1]:.2f}", f"{other[1]:.2f}"]
                 for what, at, bar in (("mean", 0, MEAN), ("p99", 1, P99)):
-                    if is_judged and abs(one[at] - other[at]) > bar * one[at]:
+                    if is_judged and (scheduler != "none" or job != "two") and abs(one[at] - other[at]) > bar * one[at]:
                         far.append(f"{job}, {drive}, {scheduler}: {what} of {direction}s {one[at]:.3f} ms, simulator {other[at]:.3f} ms")
             print(f"| {job} | {drive}, {tags} tags | {scheduler} | " + " | ".join(cells) + " |", flush=True)
     for line in far:

@@ -260,7 +260,7 @@ fn a_program_that_spins_a_panic_and_a_limit_end_the_run_and_are_named() {
     let Some(linux) = Linux::find(&["bin/sh"]) else { return };
     let failed = |words: &[&str]| {
         let output = linux.run(&[&["--force", "--file-system", "none"], words].concat());
-        assert_eq!(output.status.code(), Some(1));
+        assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
         text(&output.stderr)
     };
     let spins = failed(&["--patience", "2", "--", "sh", "-c", "while :; do :; done"]);

@@ -131,7 +131,7 @@ pub fn run<O: Windowed>(
         contents: Vec::new(),
         requests: Vec::new(),
         disks: session.disks().iter().map(Disk::counts).collect(),
-        window: (first.unwrap_or(now), ended.map_or(now, |(at, _)| at)),
+        window: window(first, ended.map(|(at, _)| at), now),
         end: now,
         wall: began.elapsed(),
         messages: session.messages(),
@@ -265,5 +265,23 @@ impl<O: Windowed> Attendant<O> for Guardian<'_> {
             Announcement::Ended(_) => {}
         }
         Ok(())
+    }
+}
+
+/// When the command began and ended. The guest says when it began by its own clock, which may be ahead of ours where it never handed over again.
+fn window(began: Option<Ns>, ended: Option<Ns>, now: Ns) -> (Ns, Ns) {
+    let began = began.unwrap_or(now);
+    (began, ended.unwrap_or(now).max(began))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_that_is_ahead_when_it_is_ended_ran_for_no_time_and_not_for_centuries() {
+        assert_eq!(window(Some(Ns(7)), None, Ns(5)), (Ns(7), Ns(7)));
+        assert_eq!(window(Some(Ns(7)), Some(Ns(9)), Ns(12)), (Ns(7), Ns(9)));
+        assert_eq!(window(None, None, Ns(5)), (Ns(5), Ns(5)));
     }
 }
