@@ -2,7 +2,7 @@
 # The PASS paper's benchmarks in a real Linux in simulated time: docs/schedulers/pass-in-linux.md. Each part is a table or a figure; a run that is there
 # already is not made again, so that what was stopped goes on.
 #
-#     scripts/pass-paper.sh [PART...]      parts: table2 figure8 figure9 figure10 causes erases; all of them without
+#     scripts/pass-paper.sh [PART...]      parts: models table2 figure8 figure9 figure10 causes erases; all of them without
 #
 # PLANEWISE  the program               (default: target/release/planewise)
 # OUT        what comes out            (default: target/pass-paper): PART.tsv, and runs/ with a results.json for each call of the program
@@ -135,15 +135,18 @@ END
     esac | files_recipe "file-$1-$2-$3-$4-$5-$requests"
 }
 
-# oltp MODE THREADS EVENTS FLUSH POOL SEED: section 4.3. What only the run needs is put into its text: a parameter would be one of the set-up, too.
+# oltp FLUSH POOL SEED STEP...: section 4.3, steps MODE:THREADS:TRANSACTIONS one after the other in one guest, as most of its time is the server's start.
+# What only the run needs is put into its text: a parameter would be one of the set-up, too.
 oltp() {
-    case $1 in
-    simple) script=oltp_point_select ;;
-    complex) script=oltp_read_write ;;
-    esac
-    sed -e "s/@MODE@/$script/;s/@THREADS@/$2/;s/@EVENTS@/$3/;s/@FLUSH@/$4/;s/@POOL@/$5/;s/@SEED@/$6/" $HERE/oltp.toml >"$OUT/recipes/oltp-$1-$2-$3-$4-$5-$6.toml"
-    echo "$OUT/recipes/oltp-$1-$2-$3-$4-$5-$6.toml"
+    flush=$1
+    pool=$2
+    seed=$3
+    shift 3
+    sed -e "s/@STEPS@/$*/;s/@FLUSH@/$flush/;s/@POOL@/$pool/;s/@SEED@/$seed/" $HERE/oltp.toml >"$OUT/recipes/oltp-$flush-$pool-$seed.toml"
+    echo "$OUT/recipes/oltp-$flush-$pool-$seed.toml"
 }
+
+STEPS="oltp_point_select:1:1000 oltp_point_select:4:1500 oltp_point_select:16:2000 oltp_point_select:64:2000 oltp_read_write:1:40 oltp_read_write:4:100 oltp_read_write:16:160 oltp_read_write:64:256"
 
 SPREAD="--set files=4 --set mib_on_disk=14336"
 
@@ -188,13 +191,14 @@ figure9() {
 
 figure10() {
     for seed in $SEEDS; do
-        for threads in 1 4 16 32 64; do
-            # The second seed says how much chance there is where the paper has its gain.
-            case $seed-$threads in [!1]-1 | [!1]-4 | [!1]-32) continue ;; esac
-            schedulers "figure10,device=ssd1,what=simple,threads=$threads,mode=direct,seed=$seed" \
-                "$(oltp simple $threads 3000 O_DIRECT 8M "$seed")" --device ssd1 --seed "$seed"
-            schedulers "figure10,device=ssd1,what=complex,threads=$threads,mode=direct,seed=$seed" \
-                "$(oltp complex $threads 250 O_DIRECT 8M "$seed")" --device ssd1 --seed "$seed"
+        recipe=$(oltp O_DIRECT 8M "$seed" $STEPS)
+        run="figure10,device=ssd1,mode=direct,seed=$seed"
+        for scheduler in none mq-deadline planewise-pass kyber bfq; do
+            guest "$run,plain,$scheduler" "$recipe" --device ssd1 --seed "$seed" --schedulers $scheduler --record "$OUT/traces/oltp-$scheduler-$seed.parquet"
+        done
+        for barrier in region device; do
+            guest "$run,$barrier" "$recipe" --device ssd1 --seed "$seed" --schedulers planewise-pass --attribute iosched/barrier=$barrier \
+                --record "$OUT/traces/oltp-planewise-pass-$barrier-$seed.parquet"
         done
     done
 }
@@ -226,6 +230,20 @@ causes() {
                 $SPREAD --schedulers planewise-pass --attribute iosched/barrier=$barrier --attribute iosched/pass_over=0
         done
     done
+    # Figure 8 on drives that empty their data path before they turn.
+    for number in 1 2 3 4 5 6; do
+        size=10240
+        place=$SPREAD
+        case $number in 2 | 4 | 6) size=7000 place="--set files=4 --set mib_on_disk=7000 --set journal=14G" ;; esac
+        for barrier in region device; do
+            guest "causes,what=table 2 and pass_over 8,device=ssd$number:processor.drains_to_turn=true,threads=4,mode=direct,seed=$seed,$barrier" \
+                "$(file_benchmark 4 $size direct 2500 $seed)" --device "ssd$number:processor.drains_to_turn=true" --seed $seed $place \
+                --schedulers planewise-pass --attribute iosched/barrier=$barrier
+        done
+        guest "causes,what=table 2 and pass_over 8,device=ssd$number:processor.drains_to_turn=true,threads=4,mode=direct,seed=$seed,plain" \
+            "$(file_benchmark 4 $size direct 2500 $seed)" --device "ssd$number:processor.drains_to_turn=true" --seed $seed $place \
+            --schedulers $PLAIN,planewise-pass
+    done
     for threads in 16 64; do
         for order in sysbench issued; do
             few "causes,what=order $order and no fsync,device=ssd1,threads=$threads,mode=direct,seed=$seed" \
@@ -238,42 +256,66 @@ causes() {
 
 # Figure 11 and table 3: what each scheduler's run wrote on ssd1, written again on the paper's drive of 60 GB, as full as it gets.
 erases() {
-    record sysbench-file "$(REQUESTS=40000 sysbench_file 64 sysbench direct 100 1)"
-    record sysbench-file-buffered "$(REQUESTS=40000 sysbench_file 64 sysbench buffered 100 1)"
-    record sysbench-oltp-complex "$(oltp complex 64 500 O_DIRECT 8M 1)"
-}
-
-# record WHAT RECIPE: the runs, and their traces on the drive.
-record() {
-    what=$1
-    schedulers_recorded "$what" "$2"
-    for trace in none mq-deadline kyber bfq planewise-pass planewise-pass-region planewise-pass-device; do
-        for allocation in cwdp concatenated; do
-            name="erases,what=replay,trace of=$what,scheduler=$trace,allocation=$allocation"
-            [ -s "$OUT/runs/$name.json" ] && continue
-            "$PLANEWISE" run --json --quiet --trace "$OUT/traces/$what-$trace.parquet" --device pass-60g --allocation $allocation --wrap --condition aged:87/8/5 \
-                --out "$OUT/replay" --force >"$OUT/runs/$name.part" || fail "$name: see $OUT/runs/$name.part"
-            mv "$OUT/runs/$name.part" "$OUT/runs/$name.json"
+    SEEDS=1 figure10
+    recipe=$(REQUESTS=40000 sysbench_file 64 sysbench direct 100 1)
+    run="erases,what=record,device=ssd1,threads=64,mode=direct,seed=1"
+    for scheduler in none mq-deadline kyber bfq planewise-pass; do
+        guest "$run,plain,$scheduler" "$recipe" --device ssd1 --seed 1 --schedulers $scheduler --record "$OUT/traces/file-$scheduler-1.parquet"
+    done
+    for barrier in region device; do
+        guest "$run,$barrier" "$recipe" --device ssd1 --seed 1 --schedulers planewise-pass --attribute iosched/barrier=$barrier \
+            --record "$OUT/traces/file-planewise-pass-$barrier-1.parquet"
+    done
+    for what in file oltp; do
+        for trace in none mq-deadline kyber bfq planewise-pass planewise-pass-region planewise-pass-device; do
+            for allocation in cwdp concatenated; do
+                name="erases,what=replay,trace of=$what,scheduler=$trace,allocation=$allocation"
+                [ -s "$OUT/runs/$name.json" ] && continue
+                echo "$name" >&2
+                "$PLANEWISE" run --json --quiet --trace "$OUT/traces/$what-$trace-1.parquet" --device pass-60g --allocation $allocation --wrap \
+                    --condition aged:87/8/5 --out "$OUT/replay" --force >"$OUT/runs/$name.part" || fail "$name: see $OUT/runs/$name.part"
+                mv "$OUT/runs/$name.part" "$OUT/runs/$name.json"
+            done
         done
     done
 }
 
-schedulers_recorded() {
-    for scheduler in none mq-deadline kyber bfq planewise-pass; do
-        guest "erases,what=record,trace of=$1,device=ssd1,threads=64,mode=direct,seed=1,scheduler=$scheduler" "$2" --device ssd1 --seed 1 \
-            --schedulers $scheduler --record "$OUT/traces/$1-$scheduler.parquet"
+# The same tests as models of applications, behind the simulator's own schedulers with the queues of Linux 2.6.32.
+models() {
+    for number in 1 2 3 4 5 6; do
+        size=10g
+        case $number in 2 | 4 | 6) size=7g ;; esac
+        model "what=file-benchmark,device=ssd$number" --target "sim:ssd$number" --workload file-benchmark --set file_size=$size
     done
-    for barrier in region device; do
-        guest "erases,what=record,trace of=$1,device=ssd1,threads=64,mode=direct,seed=1,$barrier" "$2" --device ssd1 --seed 1 \
-            --schedulers planewise-pass --attribute iosched/barrier=$barrier --record "$OUT/traces/$1-planewise-pass-$barrier.parquet"
+    model "what=sysbench-file,device=ssd1" --target sim:ssd1 --workload sysbench-file --vary threads=1,2,4,8,16,32,64
+    for what in simple complex; do
+        requests=1000
+        [ $what = complex ] || requests=5000
+        model "what=sysbench-oltp-$what,device=ssd1" --target sim:ssd1 --workload sysbench-oltp-$what --vary threads=1,4,16,64 \
+            --set "buffer_pool=8m;dist_type=uniform;max_requests=$requests"
     done
 }
 
-[ $# -gt 0 ] || set -- figure9 table2 figure10 figure8 causes erases
+# model NAME OPTION...
+model() {
+    stem=models,$1
+    shift
+    for barrier in none region device; do
+        names=pass
+        [ $barrier != none ] || names=noop,mq-deadline,kyber,bfq,pass
+        [ -s "$OUT/runs/$stem,$barrier.json" ] && continue
+        echo "$stem,$barrier" >&2
+        "$PLANEWISE" bench --json --quiet --merging full --queue 128 --request-pools two --schedulers $names --tunable pass.barrier=$barrier --jobs "$JOBS" \
+            --out "$OUT/model" --force "$@" >"$OUT/runs/$stem,$barrier.part" || fail "$stem: see $OUT/runs/$stem,$barrier.part"
+        mv "$OUT/runs/$stem,$barrier.part" "$OUT/runs/$stem,$barrier.json"
+    done
+}
+
+[ $# -gt 0 ] || set -- models figure9 table2 figure10 figure8 causes erases
 for part; do
     case $part in
-    table2 | figure8 | figure9 | figure10 | causes | erases) ;;
-    *) fail "found part '$part'; allowed: table2 figure8 figure9 figure10 causes erases" ;;
+    models | table2 | figure8 | figure9 | figure10 | causes | erases) ;;
+    *) fail "found part '$part'; allowed: models table2 figure8 figure9 figure10 causes erases" ;;
     esac
 done
 for part; do
