@@ -103,6 +103,30 @@ cat /tmp/out* | awk '
 END
 }
 
+# file_order OPTION...: the commands that run file-order.lua, and say of it what sysbench says of its own test.
+file_order() {
+    echo "cat >/tmp/file-order.lua <<'LUA'"
+    cat $HERE/file-order.lua
+    cat <<END
+LUA
+ulimit -n 65536
+head -c 4096 /dev/zero >/tmp/counters
+sysbench /tmp/file-order.lua $* --time=0 run >/tmp/out || { cat /tmp/out; exit 1; }
+time=\$(sed -n 's/.*total time: *\\([0-9.]*\\)s.*/\\1/p' /tmp/out)
+od -A n -t d8 -w8 -v -N 64 /tmp/counters | awk -v time=\$time '
+    NR == 1 { printf "reads/s: %.2f\\n", \$1 / time }
+    NR == 2 { printf "writes/s: %.2f\\n", \$1 / time }
+    NR == 8 { printf "fsyncs/s: %.2f\\n", \$1 / time }'
+cat /tmp/out
+END
+}
+
+# file_benchmark_drawn MIB REQUESTS SEED: section 4.1 with four threads that draw what is next, as the model `file-benchmark` does.
+file_benchmark_drawn() {
+    file_order --order=random --flags=direct --fsync=0 --files=4 --mib=$1 --block=4096 --ratio=1 --requests=$2 --threads=4 --events=$2 --rand-seed=$3 |
+        files_recipe "drawn-$1-$2-$3"
+}
+
 # sysbench_file THREADS ORDER FLAGS FSYNC SEED: section 4.2, REQUESTS (10,000) requests. Order `sysbench` is the program's own test; the others are those of file-order.lua.
 # sysbench 1.0 counts an fsync as a request, and at the end each thread would sync every file: 8,192 fsyncs behind 64 threads, so that is off.
 sysbench_file() {
@@ -117,20 +141,7 @@ sysbench_file() {
             "--file-fsync-freq=$4 --file-fsync-end=off --threads=$1 --events=$((requests + syncs)) --time=0 --rand-seed=$5 run"
         ;;
     *)
-        echo "cat >/tmp/file-order.lua <<'LUA'"
-        cat $HERE/file-order.lua
-        cat <<END
-LUA
-ulimit -n 65536
-head -c 4096 /dev/zero >/tmp/counters
-sysbench /tmp/file-order.lua --order=$2 --flags=$3 --fsync=$4 --requests=$requests --threads=$1 --events=$((requests + syncs)) --time=0 --rand-seed=$5 run >/tmp/out || { cat /tmp/out; exit 1; }
-time=\$(sed -n 's/.*total time: *\\([0-9.]*\\)s.*/\\1/p' /tmp/out)
-od -A n -t d8 -w8 -v -N 64 /tmp/counters | awk -v time=\$time '
-    NR == 1 { printf "reads/s: %.2f\\n", \$1 / time }
-    NR == 2 { printf "writes/s: %.2f\\n", \$1 / time }
-    NR == 8 { printf "fsyncs/s: %.2f\\n", \$1 / time }'
-cat /tmp/out
-END
+        file_order --order=$2 --flags=$3 --fsync=$4 --requests=$requests --threads=$1 --events=$((requests + syncs)) --rand-seed=$5
         ;;
     esac | files_recipe "file-$1-$2-$3-$4-$5-$requests"
 }
@@ -223,26 +234,33 @@ causes() {
     done
     # Table 2: the drive, and how often a turn that waits is passed over.
     recipe=$(file_benchmark 4 10240 direct 2500 $seed)
+    drawn=$(file_benchmark_drawn 10240 10000 $seed)
     for device in $DRIVES ssd1:interface.command_queue=ncq:1; do
+        few "causes,what=table 2 drawn,device=$device,threads=4,mode=direct,seed=$seed" "$drawn" --device "$device" --seed $seed $SPREAD
         few "causes,what=table 2,device=$device,threads=4,mode=direct,seed=$seed" "$recipe" --device "$device" --seed $seed $SPREAD
         for barrier in region device; do
             guest "causes,what=table 2 and pass_over 0,device=$device,threads=4,mode=direct,seed=$seed,$barrier" "$recipe" --device "$device" --seed $seed \
                 $SPREAD --schedulers planewise-pass --attribute iosched/barrier=$barrier --attribute iosched/pass_over=0
         done
     done
+    # Kyber: what it wants of writes' latency, and the cost of turns.
+    for threads in 8 16; do
+        recipe=$(sysbench_file $threads sysbench direct 100 $seed)
+        guest "causes,what=order sysbench and kyber's write_lat_nsec 1 s,device=ssd1,threads=$threads,mode=direct,seed=$seed,plain" "$recipe" --device ssd1 \
+            --seed $seed --schedulers kyber --attribute iosched/write_lat_nsec=1000000000
+        guest "causes,what=order sysbench,device=ssd1:processor.turn_ns=0,threads=$threads,mode=direct,seed=$seed,kyber" "$recipe" \
+            --device ssd1:processor.turn_ns=0 --seed $seed --schedulers kyber
+    done
     # Figure 8 on drives that empty their data path before they turn.
     for number in 1 2 3 4 5 6; do
         size=10240
         place=$SPREAD
         case $number in 2 | 4 | 6) size=7000 place="--set files=4 --set mib_on_disk=7000 --set journal=14G" ;; esac
-        for barrier in region device; do
-            guest "causes,what=table 2 and pass_over 8,device=ssd$number:processor.drains_to_turn=true,threads=4,mode=direct,seed=$seed,$barrier" \
-                "$(file_benchmark 4 $size direct 2500 $seed)" --device "ssd$number:processor.drains_to_turn=true" --seed $seed $place \
-                --schedulers planewise-pass --attribute iosched/barrier=$barrier
-        done
-        guest "causes,what=table 2 and pass_over 8,device=ssd$number:processor.drains_to_turn=true,threads=4,mode=direct,seed=$seed,plain" \
-            "$(file_benchmark 4 $size direct 2500 $seed)" --device "ssd$number:processor.drains_to_turn=true" --seed $seed $place \
-            --schedulers $PLAIN,planewise-pass
+        device=ssd$number:processor.drains_to_turn=true
+        few "causes,what=figure 8,device=$device,threads=4,mode=direct,seed=$seed" "$(file_benchmark 4 $size direct 2500 $seed)" \
+            --device "$device" --seed $seed $place
+        few "causes,what=figure 8 drawn,device=$device,threads=4,mode=direct,seed=$seed" "$(file_benchmark_drawn $size 10000 $seed)" \
+            --device "$device" --seed $seed $place
     done
     for threads in 16 64; do
         for order in sysbench issued; do

@@ -33,7 +33,7 @@ def row(labels, run):
     found["scheduler"] = run["labels"]["scheduler"]
     numbers = {number["name"]: number["value"] for number in run["guest"]["numbers"]}
     if numbers.get("reads") is not None:
-        small = labels["part"] in ("table2", "figure8") or labels.get("what", "").startswith("table 2")
+        small = labels["part"] in ("table2", "figure8") or labels.get("what", "").startswith(("table 2", "figure 8"))
         rate = (numbers["reads"] + numbers["writes"]) * (4096 if small else 16384)
         found |= {"reads/s": numbers["reads"], "writes/s": numbers["writes"], "fsyncs/s": numbers["fsyncs"], "2^20 bytes/s": f"{rate / 2**20:.2f}", "MB/s": f"{rate / 1e6:.2f}"}
     latency = metrics["all"]["latency_ns"]
