@@ -134,15 +134,42 @@ def main():
                     line(threads, name, *cells(found, "{:.0f}" if what == "simple" else "{:.1f}"), *(over_best(found, column) for column in COLUMNS[4:]))
         print("seeds differ by at most", f"{widest([row for row in figure10 if row['what'] == what], 'transactions/s', 'threads'):.3f}")
 
-    print("\n## causes, MB/s (turns a request)")
-    head("what", "drive", "threads", "none", "mq-deadline", "PASS: none", "region", "device", "best PASS over best other")
-    kinds = sorted({(row["what"], row["device"], row["threads"]) for row in causes}, key=lambda kind: (kind[0], kind[1], int(kind[2])))
-    for what, device, threads in kinds:
-        rates, turns = (pick(causes, metric, what=what, device=device, threads=threads) for metric in ("MB/s", "turns/request"))
+    def cause(label, **wanted):
+        rates, turns = (pick(causes, metric, **wanted) for metric in ("MB/s", "turns/request"))
         text = [f"{rates[column]:.1f} ({turns[column]:.2f})" if column in rates else "–" for column in few]
-        passes = [rates[column] for column in COLUMNS[4:] if column in rates]
-        others = [rates[column] for column in OTHERS if column in rates]
-        line(what, device, threads, *text, f"{max(passes) / max(others):.2f}" if passes and others else "–")
+        best, others = max((rates[column] for column in COLUMNS[4:] if column in rates), default=0), [rates[column] for column in OTHERS if column in rates]
+        line(*label, *text, f"{best / max(others):.2f}" if others else "–")
+
+    few_head = ["none", "mq-deadline", "PASS: none", "region", "device", "the best PASS over the best other"]
+    print("\n## orders, MB/s (turns a request)")
+    head("threads", "order", *few_head)
+    for threads in ("16", "64"):
+        for order in ("sysbench", "completed", "own", "random", "issued"):
+            cause((threads, "*sysbench's program*" if order == "sysbench" else order), what=f"order {order}", device="ssd1", threads=threads)
+
+    names = {"ssd1": "`ssd1`", "ssd1:interface.command_queue=ncq:1": "1 tag", "ssd1:interface.command_queue=ncq:8": "8 tags",
+             "ssd1:processor.drains_to_turn=true": "empties its data path to turn", "ssd1:processor.turn_ns=0": "turns are free"}
+    print("\n## drives, MB/s (turns a request)")
+    head("drive", "threads", "order", *few_head)
+    for device in names:
+        for threads in ("16", "64"):
+            for order in ("sysbench", "issued"):
+                if pick(causes, "MB/s", what=f"order {order}", device=device, threads=threads):
+                    cause((names[device], threads, order), what=f"order {order}", device=device, threads=threads)
+
+    print("\n## what else is not it, MB/s (turns a request)")
+    head("changed", "threads", "order", *few_head)
+    for changed in ("no fsync", "files packed"):
+        for threads in ("16", "64"):
+            for order in ("sysbench", "issued"):
+                cause((changed, threads, order), what=f"order {order} and {changed}", device="ssd1", threads=threads)
+
+    print("\n## table 2, causes, MB/s (turns a request)")
+    head("drive", "reads and writes", *few_head)
+    for device in names:
+        for what, name in (("table 2", "in turn"), ("table 2 drawn", "drawn"), ("table 2 and pass_over 0", "in turn, `pass_over` 0")):
+            if pick(causes, "MB/s", what=what, device=device):
+                cause((names[device], name), what=what, device=device)
 
     print("\n## erases, over none")
     head("trace of", "allocation", "", *["none", "mq-deadline", "kyber", "bfq", "PASS: none", "region", "device"])
