@@ -212,6 +212,10 @@ figure10() {
                 --record "$OUT/traces/oltp-planewise-pass-$barrier-$seed.parquet"
         done
     done
+    # bfq where it waits for nobody.
+    guest "figure10b,device=ssd1,mode=direct,seed=1,plain,bfq" "$(oltp O_DIRECT 8M 1 $STEPS)" --device ssd1 --seed 1 --schedulers bfq \
+        --attribute iosched/slice_idle=0
+    python3 $HERE/rows.py "$OUT" figure10b
 }
 
 # One thing at a time, and two by two.
@@ -274,7 +278,7 @@ causes() {
 
 # Figure 11 and table 3: what each scheduler's run wrote on ssd1, written again on the paper's drive of 60 GB, as full as it gets.
 erases() {
-    SEEDS=1 figure10
+    (SEEDS=1 && figure10)
     recipe=$(REQUESTS=40000 sysbench_file 64 sysbench direct 100 1)
     run="erases,what=record,device=ssd1,threads=64,mode=direct,seed=1"
     for scheduler in none mq-deadline kyber bfq planewise-pass; do

@@ -65,7 +65,7 @@ def rows(directory, part):
             found = row(labels, run)
             if found.get("scheduler") == "planewise-pass":
                 found["barrier"] = barrier
-            yield from steps(found, run) if part == "figure10" else [found]
+            yield from steps(found, run) if part.startswith("figure10") else [found]
 
 
 def main():
