@@ -62,6 +62,21 @@ TRACE_EVENT(planewise_tunable,
 		  __entry->value)
 );
 
+/* nr_requests changed: so many requests the policy may have from now on. */
+TRACE_EVENT(planewise_length,
+	TP_PROTO(const struct planewise_queue *planewise),
+	TP_ARGS(planewise),
+	TP_STRUCT__entry(
+		__field(dev_t, dev)
+		__field(u32, queue_length)
+	),
+	TP_fast_assign(
+		__entry->dev = disk_devt(planewise->queue->disk);
+		__entry->queue_length = planewise->config.queue_length;
+	),
+	TP_printk("%d,%d queue_length=%u", MAJOR(__entry->dev), MINOR(__entry->dev), __entry->queue_length)
+);
+
 DECLARE_EVENT_CLASS(planewise_event,
 	TP_PROTO(const struct planewise_queue *planewise, u64 now, const struct planewise_request *slot),
 	TP_ARGS(planewise, now, slot),

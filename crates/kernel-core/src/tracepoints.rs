@@ -134,6 +134,7 @@ impl Replay {
                 return Ok(());
             }
             "tunable" => return self.tunable(drive, &fields),
+            "length" => return self.length(drive, &fields),
             _ => {}
         }
         let working = self.working(drive)?;
@@ -164,7 +165,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Before the first request all are told; the policy is made of them. Changes under it are not told to the simulator's, which has none.
+    /// Before the first request all are told, and the policy is made of them; the simulator's has no change under requests.
     fn tunable(&mut self, drive: &str, fields: &Fields<'_>) -> Result<(), String> {
         match self.drives.get_mut(drive) {
             Some(Drives::Begun(begun)) => begun.set(fields),
@@ -173,6 +174,20 @@ impl Replay {
             }
             None => Err(format!("{drive}: the trace begins after its scheduler was set")),
         }
+    }
+
+    /// As tunables: only before the first request.
+    fn length(&mut self, drive: &str, fields: &Fields<'_>) -> Result<(), String> {
+        let length = fields.number("queue_length")?;
+        match self.drives.get_mut(drive) {
+            Some(Drives::Begun(begun)) => begun.host.queue_length = length,
+            Some(Drives::Working(working)) if working.host.queue_length == length => {}
+            Some(Drives::Working(_)) => {
+                return Err("nr_requests changed while requests were under way".into());
+            }
+            None => return Err(format!("{drive}: the trace begins after its scheduler was set")),
+        }
+        Ok(())
     }
 
     fn working(&mut self, drive: &str) -> Result<&mut Working, String> {
@@ -365,5 +380,86 @@ impl Working {
         let queued = self.queue.leave(slot);
         self.scheduler.completed(now, slot, &queued);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BEGIN: &str = "x-1 [000] d..1. 1: planewise_create: 8,0 policy=planewise-piq queue_length=4 capacity_sectors=1000000 channels=2 chips_per_channel=1 dies_per_chip=1 planes_per_die=1 chunk_bytes=4096 level=chip order=cwdp chip_region_bytes=0 writes_stay=y
+x-1 [000] d..1. 2: planewise_tunable: 8,0 name=barrier value=0
+x-1 [000] d..1. 3: planewise_tunable: 8,0 name=write_wait_max_ns value=1000000
+x-1 [000] d..1. 4: planewise_insert: 8,0 now=10 slot=0 write sector=0 sectors=8 units={0x1}
+x-1 [000] d..1. 5: planewise_insert: 8,0 now=11 slot=1 read sector=8 sectors=8 units={0x2}
+";
+
+    fn told(more: &str) -> Result<Replayed, Difference> {
+        replay(&mut format!("# tracer: nop\n{BEGIN}{more}").as_bytes())
+    }
+
+    #[test]
+    fn the_same_answers_pass_and_others_are_told_by_their_line() {
+        let read =
+            "x-1 [000] d..1. 6: planewise_dispatch: 8,0 now=12 slot=1 read sector=8 sectors=8 units={0x2}\n";
+        let write =
+            "x-1 [000] d..1. 7: planewise_dispatch: 8,0 now=13 slot=0 write sector=0 sectors=8 units={0x1}\n";
+        let ends =
+            "x-1 [000] d..1. 8: planewise_complete: 8,0 now=14 slot=0 write sector=0 sectors=8 units={0x1}\n";
+        let replayed = told(&format!("{read}{write}{ends}")).unwrap();
+        let Replayed { created, inserted, dispatched, completed, .. } = replayed;
+        assert_eq!((created, inserted, dispatched, completed), (1, 2, 2, 1));
+        let other = told(write).unwrap_err();
+        assert!(
+            other.line == 7 && other.what.contains("slot 0 goes next") && other.what.contains("slot 1"),
+            "{other}"
+        );
+        let held = told("x-1 [000] d..1. 6: planewise_hold: 8,0 now=12 wake=50\n").unwrap_err();
+        assert!(held.what.contains("none goes"), "{held}");
+        let nothing = told(&format!("{read}{write}{write}")).unwrap_err();
+        assert!(nothing.line == 9 && nothing.what.contains("Wait"), "{nothing}");
+    }
+
+    #[test]
+    fn what_is_no_whole_trace_is_refused_by_its_line() {
+        let refused = |more: &str, line: u64, word: &str| {
+            let error = told(more).unwrap_err();
+            assert!(error.line == line && error.what.contains(word), "{error}");
+        };
+        let event = "x-1 [000] d..1. 6: planewise_";
+        refused("CPU:0 [LOST 12 EVENTS]\n", 7, "lost");
+        refused(
+            &format!("{event}insert: 8,0 now=12 slot=2 read sector=16 sectors=8 units={{0x2}}\n"),
+            7,
+            "units",
+        );
+        refused(
+            &format!("{event}insert: 8,0 now=12 slot=1 read sector=16 sectors=8 units={{0x1}}\n"),
+            7,
+            "slot 1",
+        );
+        refused(
+            &format!("{event}insert: 8,0 now=12 slot=x read sector=16 sectors=8 units={{0x1}}\n"),
+            7,
+            "slot",
+        );
+        refused(
+            &format!("{event}complete: 8,0 now=12 slot=9 read sector=1 sectors=8 units={{0x1}}\n"),
+            7,
+            "slot 9",
+        );
+        refused(
+            &format!("{event}complete: 9,0 now=12 slot=0 read sector=1 sectors=8 units={{0x1}}\n"),
+            7,
+            "9,0",
+        );
+        refused(&format!("{event}tunable: 8,0 name=barrier value=1\n"), 7, "barrier");
+        refused(&format!("{event}length: 8,0 queue_length=9\n"), 7, "nr_requests");
+        refused(&format!("{event}nonsense: 8,0 now=1\n"), 7, "nonsense");
+        refused(
+            &format!("{event}insert: 8,0 now=12 slot=2 read sector=16 sectors=0 units={{0x1}}\n"),
+            7,
+            "no sector",
+        );
     }
 }
