@@ -53,9 +53,9 @@ kernel: ## schedulers as modules for the running kernel, or the source that KERN
 kernel-deb: ## those schedulers as a Debian package that builds them by DKMS, into target
 	@kernel/package.sh
 
-test-kernel: toolchain linux ## those modules at work in the kernel of `planewise linux`
+test-kernel: toolchain linux ## those modules in kernels of all kinds, under 45 minutes; STAGES= names some of kernel/test.sh
 	@$(CARGO) build --release
-	@kernel/test.sh target/release/planewise
+	@kernel/test.sh $(STAGES)
 
 clean: ## remove what was built
 	@$(CARGO) clean

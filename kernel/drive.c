@@ -10,20 +10,30 @@
 
 #include "glue.h"
 
+/* What is no number, or too large for one, counts as 0, which is refused by the parameter's name and with its range. */
+static int set_number(const char *text, const struct kernel_param *parameter)
+{
+	if (kstrtouint(text, 0, parameter->arg))
+		*(uint *)parameter->arg = 0;
+	return 0;
+}
+
+static const struct kernel_param_ops number = { .set = set_number, .get = param_get_uint };
+
 static uint channels = 1;
-module_param(channels, uint, 0444);
+module_param_cb(channels, &number, &channels, 0444);
 MODULE_PARM_DESC(channels, "channels of the drive, 1 to 65536 (1)");
 static uint chips_per_channel = 1;
-module_param(chips_per_channel, uint, 0444);
+module_param_cb(chips_per_channel, &number, &chips_per_channel, 0444);
 MODULE_PARM_DESC(chips_per_channel, "chips of a channel, 1 to 65536 (1)");
 static uint dies_per_chip = 1;
-module_param(dies_per_chip, uint, 0444);
+module_param_cb(dies_per_chip, &number, &dies_per_chip, 0444);
 MODULE_PARM_DESC(dies_per_chip, "dies of a chip, 1 to 65536 (1)");
 static uint planes_per_die = 1;
-module_param(planes_per_die, uint, 0444);
+module_param_cb(planes_per_die, &number, &planes_per_die, 0444);
 MODULE_PARM_DESC(planes_per_die, "planes of a die, 1 to 65536 (1)");
 static uint chunk_bytes = 4096;
-module_param(chunk_bytes, uint, 0444);
+module_param_cb(chunk_bytes, &number, &chunk_bytes, 0444);
 MODULE_PARM_DESC(chunk_bytes, "bytes of consecutive data on one unit, a multiple of 512 (4096)");
 static char *level = "chip";
 module_param(level, charp, 0444);
@@ -203,8 +213,15 @@ static int get_drive(char *page, const struct kernel_param *parameter)
 	return at;
 }
 
-static const struct kernel_param_ops drive_operations = { .set = set_drive, .get = get_drive };
-module_param_cb(drive, &drive_operations, NULL, 0644);
+/* Also where the module is refused before anything of it runs. */
+static void free_drive(void *first)
+{
+	kfree(*(char **)first);
+	*(char **)first = NULL;
+}
+
+static const struct kernel_param_ops drive_operations = { .set = set_drive, .get = get_drive, .free = free_drive };
+module_param_cb(drive, &drive_operations, &first_drives, 0644);
 MODULE_PARM_DESC(drive, "a drive of its own: DISK KEY=VALUE... of the parameters above, several with a semicolon between them; for the next time that its scheduler is set");
 
 void planewise_write_description(const struct planewise_description *description, char *text)

@@ -1,14 +1,60 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# Builds the modules for the kernel of `planewise linux` and runs guest-check.sh in it: kernel/test.sh [PROGRAM].
+# All that is checked of the modules, in stages, each with a line of how it ended and how long it took: kernel/test.sh [STAGE...], without any all of them.
+#   decisions   the C beside the simulator's policies, 10,000,000 steps each
+#   build       the modules for the kernel of `planewise linux`
+#   guest       guest-check.sh in that kernel, under the simulator's --check
+#   simulated   tests/simulated.sh: decisions in fio, a database's trace and ext4, told to the simulator's policies
+#   safety      tests/safety.sh: kernels that look for errors, all that a user, an administrator and a drive may do
+#   speed       tests/speed.sh: what a request costs beside mq-deadline
+#   kernels     tests/kernels.sh: other versions of Linux
+#   blktests    tests/blktests.sh, with the checkout that BLKTESTS names
+# PROGRAM is the planewise that is used (target/release/planewise). What a stage said is in target/kernel/test-STAGE.log.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
-program=${1:-target/edit/planewise}
-command -v fio >/dev/null || { echo "make test-kernel: fio is missing (apt install fio)" >&2; exit 1; }
-kernel/build.sh target/linux/source
-cp kernel/guest-check.sh target/kernel/
-for module in target/kernel/planewise-*.ko; do
-    "$program" linux --quiet --root / --file-system none --share target/kernel --kernel target/linux --out target/kernel/run --force --check -- \
-        sh /run/share/guest-check.sh "$(basename "$module" .ko)"
+program=${PROGRAM:-target/release/planewise}
+[ $# -gt 0 ] || set -- decisions build guest simulated safety speed kernels blktests
+
+stage_decisions() {
+    PLANEWISE_STEPS=${PLANEWISE_STEPS:-10000000} "${CARGO:-cargo}" test --release -p planewise-kernel-core
+}
+stage_build() { kernel/build.sh target/linux/source; }
+stage_guest() {
+    command -v fio >/dev/null || { echo "make test-kernel: fio is missing (apt install fio)" >&2; return 1; }
+    [ -f target/linux/kernel ] || { echo "make test-kernel: target/linux/kernel is missing (make linux)" >&2; return 1; }
+    cp kernel/guest-check.sh target/kernel/
+    for module in target/kernel/planewise-*.ko; do
+        "$program" linux --quiet --root / --file-system none --share target/kernel --kernel target/linux --out target/kernel/run --force --check -- \
+            sh /run/share/guest-check.sh "$(basename "$module" .ko)" || return 1
+    done
+}
+stage_simulated() {
+    "${CARGO:-cargo}" build --release -p planewise-kernel-core && PROGRAM=$program kernel/tests/simulated.sh
+}
+stage_safety() { kernel/tests/safety.sh; }
+stage_speed() { kernel/tests/speed.sh; }
+stage_kernels() {
+    [ -x kernel/tests/kernels.sh ] || { echo "skipped: there is no kernel/tests/kernels.sh"; return 0; }
+    kernel/tests/kernels.sh
+}
+stage_blktests() { kernel/tests/blktests.sh; }
+
+mkdir -p target/kernel
+bad=0
+for stage; do
+    case $stage in
+    decisions | build | guest | simulated | safety | speed | kernels | blktests) ;;
+    *) echo "kernel/test.sh: no stage '$stage': decisions, build, guest, simulated, safety, speed, kernels or blktests" >&2; exit 1 ;;
+    esac
+    log=target/kernel/test-$stage.log
+    began=$(date +%s)
+    if "stage_$stage" >"$log" 2>&1; then outcome=ok; else outcome=FAILED; fi
+    if [ $outcome = ok ] && grep -q skipped "$log"; then outcome=$(grep -o 'skipped.*\|[^:]*: skipped.*' "$log" | tail -n 1); fi
+    echo "make test-kernel: $stage: $outcome, $(($(date +%s) - began)) s"
+    if [ "$outcome" = FAILED ]; then
+        tail -n 20 "$log" >&2
+        bad=1
+    fi
 done
+exit $bad

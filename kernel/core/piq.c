@@ -51,6 +51,16 @@ struct piq_request {
 	struct batch spare;
 };
 
+/*
+ * A batch that has a unit, as all open ones before it have: no request of that
+ * unit fits them, for units of a batch only grow. While it is not the lane's
+ * any more, its number is below the lane's first.
+ */
+struct mark {
+	u64 number;
+	struct batch *batch;
+};
+
 /* One direction. */
 struct lane {
 	/* The oldest is being issued. */
@@ -60,6 +70,8 @@ struct lane {
 	u64 next;
 	u32 waiting;
 	u64 joined;
+	/* By unit; without a batch where there is none such. */
+	struct mark marks[PLANEWISE_UNITS_MAX];
 };
 
 struct piq {
@@ -132,14 +144,53 @@ static void advance(struct piq *piq, struct lane *lane)
 	}
 }
 
+/* Whether it is of a batch that is still in the lane. */
+static bool is_alive(const struct lane *lane, const struct mark *mark)
+{
+	return mark->batch && mark->number >= lane->first;
+}
+
+/* The mark furthest on of these units. */
+static struct mark *furthest(struct piq *piq, struct lane *lane, const struct planewise_units *units)
+{
+	struct mark *found = NULL;
+	u32 word;
+
+	for (word = 0; word < piq->words; word++) {
+		u64 left;
+
+		for (left = units->words[word]; left; left &= left - 1) {
+			struct mark *mark = &lane->marks[word * 64 + (u32)__builtin_ctzll(left)];
+
+			if (!found || (is_alive(lane, mark) && (!is_alive(lane, found) || mark->number > found->number)))
+				found = mark;
+		}
+	}
+	return found;
+}
+
+/* The oldest batch that takes these units. What is before a mark of one of them need not be looked at. */
 static struct batch *first_fit(struct piq *piq, struct lane *lane, const struct planewise_units *units)
 {
+	struct mark *mark = furthest(piq, lane, units);
+	u32 unit = (u32)(mark - lane->marks);
+	bool has_all_before = true;
 	struct planewise_link *link;
 
-	planewise_for_each(link, &lane->batches) {
+	for (link = is_alive(lane, mark) ? mark->batch->link.behind : lane->batches.behind; link != &lane->batches;
+	     link = link->behind) {
 		struct batch *batch = batch_of(link);
+		bool fits = batch->is_open && !planewise_units_meet(&batch->units, units, piq->words);
 
-		if (batch->is_open && !planewise_units_meet(&batch->units, units, piq->words))
+		/* One that fits will have them. */
+		if (has_all_before &&
+		    (fits || !batch->is_open || (batch->units.words[unit / 64] >> (unit % 64) & 1))) {
+			mark->number = batch->number;
+			mark->batch = batch;
+		} else {
+			has_all_before = false;
+		}
+		if (fits)
 			return batch;
 	}
 	return NULL;
@@ -156,7 +207,7 @@ static struct batch *open_batch(struct piq *piq, struct lane *lane)
 	batch->waiting_count = 0;
 	batch->outstanding = 0;
 	batch->is_open = true;
-	memset(&batch->units, 0, sizeof(batch->units));
+	memset(&batch->units, 0, piq->words * sizeof(u64));
 	return batch;
 }
 

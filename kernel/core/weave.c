@@ -60,7 +60,11 @@ struct evidence {
 
 struct weave_request {
 	struct planewise_request request;
+	/* Of all that wait, or of those outstanding of its direction. */
 	struct planewise_link link;
+	/* Waiting: of its direction, and of the short reads if it is one. */
+	struct planewise_link same_direction;
+	struct planewise_link short_read;
 	/* Waiting: how many will have left when all before it have. Outstanding: how many had at its issue. */
 	u64 number;
 	/* Waiting: the same of sectors. */
@@ -85,6 +89,8 @@ struct weave {
 	struct evidence evidence;
 	/* In the order of arrival, and of issue. */
 	struct planewise_link waiting;
+	struct planewise_link waiting_of[PLANEWISE_DIRECTIONS];
+	struct planewise_link short_reads;
 	u32 waiting_count;
 	struct planewise_link outstanding[PLANEWISE_DIRECTIONS];
 	u32 outstanding_count;
@@ -226,6 +232,12 @@ static void count_on_units(struct weave *weave, const struct weave_request *requ
 	}
 }
 
+static bool is_short(const struct weave *weave, const struct weave_request *request)
+{
+	return request->request.direction == PLANEWISE_READ &&
+	       request->request.sectors <= weave->config->values[READS_FIRST_LONGEST] / 512;
+}
+
 static void touch(struct weave *weave, struct weave_request *request)
 {
 	struct planewise_request *inner = &request->request;
@@ -235,8 +247,6 @@ static void touch(struct weave *weave, struct weave_request *request)
 	for (word = 0; word < weave->words; word++)
 		units += count_bits(inner->units.words[word]);
 	request->is_narrow = units <= NARROW;
-	request->is_short_read = inner->direction == PLANEWISE_READ &&
-				 inner->sectors <= weave->config->values[READS_FIRST_LONGEST] / 512;
 }
 
 static bool is_preferred(const struct weave_request *request, enum preferred preferred)
@@ -253,6 +263,21 @@ static bool is_preferred(const struct weave_request *request, enum preferred pre
 	}
 }
 
+/* Where all are looked at, and loads do not count: the oldest of those preferred, else the oldest. */
+static struct weave_request *first_of(struct weave *weave, enum preferred preferred)
+{
+	struct planewise_link *reads = &weave->waiting_of[PLANEWISE_READ];
+	struct planewise_link *writes = &weave->waiting_of[PLANEWISE_WRITE];
+
+	if (preferred == SHORT_READS && !planewise_list_is_empty(&weave->short_reads))
+		return container_of(weave->short_reads.behind, struct weave_request, short_read);
+	if (preferred == READS && !planewise_list_is_empty(reads))
+		return container_of(reads->behind, struct weave_request, same_direction);
+	if (preferred == WRITES && !planewise_list_is_empty(writes))
+		return container_of(writes->behind, struct weave_request, same_direction);
+	return member_of(weave->waiting.behind);
+}
+
 /* The first by load, if it is to go by load; of equal loads, the preferred ones first; of those the oldest. */
 static struct weave_request *find(struct weave *weave, bool by_load, enum preferred preferred)
 {
@@ -262,6 +287,8 @@ static struct weave_request *find(struct weave *weave, bool by_load, enum prefer
 	u32 best_load = 0;
 	bool best_is_preferred = false;
 
+	if (!by_load && weave->waiting_count <= look_ahead)
+		return first_of(weave, preferred);
 	planewise_for_each(link, &weave->waiting) {
 		struct weave_request *request = member_of(link);
 		bool prefer;
@@ -293,6 +320,9 @@ static struct weave_request *issue(struct weave *weave, u64 now, struct weave_re
 	u32 direction = request->request.direction;
 
 	planewise_list_remove(&request->link);
+	planewise_list_remove(&request->same_direction);
+	if (request->is_short_read)
+		planewise_list_remove(&request->short_read);
 	weave->waiting_count--;
 	weave->left++;
 	weave->left_sectors += sectors;
@@ -327,6 +357,9 @@ static void *weave_create(const struct planewise_config *config)
 	weave->config = config;
 	weave->words = planewise_unit_words(&config->geometry);
 	planewise_list_init(&weave->waiting);
+	planewise_list_init(&weave->waiting_of[PLANEWISE_READ]);
+	planewise_list_init(&weave->waiting_of[PLANEWISE_WRITE]);
+	planewise_list_init(&weave->short_reads);
 	planewise_list_init(&weave->outstanding[PLANEWISE_READ]);
 	planewise_list_init(&weave->outstanding[PLANEWISE_WRITE]);
 	weave->turn = PLANEWISE_READ;
@@ -346,7 +379,7 @@ static void weave_provide(void *state, void *requests, u32 count)
 	(void)count;
 }
 
-/* All tunables are looked at where they decide; a read is short or not as it was when it entered. */
+/* All tunables are looked at where they decide; a read is short as it was when it entered, until it grows too long. */
 static void weave_changed(void *state)
 {
 	(void)state;
@@ -358,12 +391,16 @@ static void weave_insert(void *state, u64 now, struct planewise_request *request
 	struct weave *weave = state;
 
 	(void)now;
-	touch(weave, entering);
 	entering->number = weave->left + weave->waiting_count;
+	touch(weave, entering);
+	entering->is_short_read = is_short(weave, entering);
+	if (entering->is_short_read)
+		planewise_list_push(&weave->short_reads, &entering->short_read);
 	entering->sectors_before = weave->left_sectors + weave->waiting_sectors;
 	weave->waiting_sectors += request->sectors;
 	weave->waiting_count++;
 	planewise_list_push(&weave->waiting, &entering->link);
+	planewise_list_push(&weave->waiting_of[request->direction], &entering->same_direction);
 }
 
 static struct planewise_request *weave_dispatch(void *state, u64 now, u64 *wake)
@@ -440,12 +477,18 @@ static bool weave_may_grow(void *state, struct planewise_request *request, u64 s
 
 static void weave_grew(void *state, struct planewise_request *request, u64 sector, u32 sectors)
 {
+	struct weave_request *grown = container_of(request, struct weave_request, request);
 	struct weave *weave = state;
 
 	weave->waiting_sectors += sectors - request->sectors;
 	request->sector = sector;
 	request->sectors = sectors;
-	touch(weave, container_of(request, struct weave_request, request));
+	touch(weave, grown);
+	/* One that was long when it entered, before the limit was raised, stays long: the others keep their order. */
+	if (grown->is_short_read && !is_short(weave, grown)) {
+		grown->is_short_read = false;
+		planewise_list_remove(&grown->short_read);
+	}
 }
 
 static void weave_count(void *state, u64 *counters)
