@@ -241,6 +241,7 @@ static void depth_changed(struct planewise_queue *planewise, u32 depth)
 	/* Where there is no memory, what finds no slot waits outside. */
 	provide(planewise, requests_of(planewise->queue, depth));
 	expect_limit(planewise->queue);
+	trace_planewise_length(planewise);
 }
 
 #ifdef PLANEWISE_DEPTH_UPDATED_TAKES_QUEUE
