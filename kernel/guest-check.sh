@@ -67,7 +67,7 @@ one_read=$(submits randread 12) one_write=$(submits randwrite 53)
 # Times say something only where they are simulated.
 if [ -z "${REAL_TIME:-}" ]; then
     awk "BEGIN { exit !($one_read < 2 * $free_reads) }" || fail "reads wait for a place: $one_read us, not $free_reads us"
-    awk "BEGIN { exit !($one_write > 10 * $free_writes) }" || fail "writes do not wait for a place: $one_write us, $free_writes us without a limit"
+    awk "BEGIN { exit !($one_write > 3 * $free_writes) }" || fail "writes do not wait for a place: $one_write us, $free_writes us without a limit"
 fi
 # A longer queue has other tags, which are limited too.
 set_to iosched/async_depth 4
@@ -149,7 +149,10 @@ sed 's/^/guest-check: /' "$counters"
         done
     done
 ) &
-work --rw=randwrite --bs=4k --iodepth=64 --number_ios="${WRITES:-20000}" --size=128m --verify=crc32c --verify_fatal=1 --do_verify=1 --fsync=64
+# Each block of a round is written once, and read back at its end.
+writes=${WRITES:-20000}
+if [ "$writes" -gt 32768 ]; then amount="--loops=$(((writes + 32767) / 32768))"; else amount="--number_ios=$writes"; fi
+work --rw=randwrite --bs=4k --iodepth=64 "$amount" --size=128m --verify=crc32c --verify_fatal=1 --do_verify=1 --fsync=64
 touch /tmp/done
 wait
 [ "$(wc -l </tmp/switches)" -ge 8 ] || fail "only $(wc -l </tmp/switches) switches under load"

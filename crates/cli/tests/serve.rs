@@ -528,7 +528,11 @@ fn a_mounted_file_is_the_drive_until_the_end() {
         assert!(begun.elapsed() < Duration::from_secs(20), "still mounted");
         std::thread::sleep(Duration::from_millis(5));
     }
-    assert!(file.write_at(&[1], 0).is_err());
+    // The name is gone first; whoever serves goes on for as long as it takes to end.
+    while file.write_at(&[1], 0).is_ok() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "still served");
+        std::thread::sleep(Duration::from_millis(5));
+    }
     drop(serving);
     let image = std::fs::read(place.path().join("disk.img")).unwrap();
     assert!(image[4096..74_096] == [0x5a; 70_000] && image[74_096] == 0);
