@@ -20,8 +20,8 @@ fn each_scheduler_has_its_page_and_each_page_its_scheduler() {
     let found: BTreeSet<String> = fs::read_dir(root().join("docs/schedulers"))
         .expect("the folder is there")
         .map(|file| file.unwrap().file_name().into_string().unwrap())
-        // Linux's schedulers beside ours, and PASS's paper in a real Linux.
-        .filter(|name| !["kernel.md", "pass-in-linux.md"].contains(&name.as_str()))
+        // Linux's schedulers beside ours, and PASS's paper in a real Linux, with its picture.
+        .filter(|name| name.ends_with(".md") && !["kernel.md", "pass-in-linux.md"].contains(&name.as_str()))
         .collect();
     assert_eq!(found, expected);
     for entry in SCHEDULERS {
