@@ -33,9 +33,9 @@ fio="fio --thread --clocksource=clock_gettime --bs=4k --minimal --name=work"
 # shellcheck disable=SC2086 # words
 compare random piq-128g:interface.command_queue=ncq:8 none $fio --filename=/dev/vda --direct=1 --ioengine=libaio --rw=randrw --iodepth=64 --size=1g --number_ios=6000
 # shellcheck disable=SC2086
-compare neighbours ssd3:interface.command_queue=ncq:4 none $fio --filename=/dev/vda --direct=1 --ioengine=io_uring --rw=randwrite --norandommap --size=1m --iodepth=64 --number_ios=4000
+compare neighbours ssd3:interface.command_queue=ncq:4 none $fio --filename=/dev/vda --direct=1 --ioengine=io_uring --rw=randwrite --norandommap --size=1m --io_size=16m --iodepth=64
 # shellcheck disable=SC2086
-compare files ssd1 ext4 $fio --directory=. --rw=randwrite --size=32m --fsync=32 --number_ios=3000 --name=reads --rw=randread --direct=1 --ioengine=libaio --iodepth=8
+compare files ssd1 ext4 $fio --directory=. --rw=randwrite --size=32m --fsync=32 --number_ios=3000 --name=reads --rw=randread --size=32m --direct=1 --ioengine=libaio --iodepth=8
 compare database ssd1:interface.command_queue=ncq:4 none /run/share/planewise replay pgbench /dev/vda --destroy-data vda --requests 4000 --quiet --out /run/out/replay
 # Policies that make requests wait on purpose.
 for wait in planewise-piq:complete planewise-pass:region planewise-pass:device; do
