@@ -223,23 +223,23 @@ int main(void)
     attach("changes", "/changes", "tmpfs", 0, "size=75%");
     mkdir("/changes/upper", 0755);
     mkdir("/changes/work", 0755);
-    attach("root", "/root", "overlay", 0, "lowerdir=/host,upperdir=/changes/upper,workdir=/changes/work");
-    const char *folders[] = { "/root/proc", "/root/sys", "/root/dev", "/root/run", "/root/tmp", "/root/drive" };
+    attach("root", "/tree", "overlay", 0, "lowerdir=/host,upperdir=/changes/upper,workdir=/changes/work");
+    const char *folders[] = { "/tree/proc", "/tree/sys", "/tree/dev", "/tree/run", "/tree/tmp", "/tree/drive" };
     for (size_t folder = 0; folder < sizeof folders / sizeof *folders; folder++)
         mkdir(folders[folder], 0755);
-    attach("proc", "/root/proc", "proc", 0, NULL);
-    attach("sys", "/root/sys", "sysfs", 0, NULL);
-    attach("debug", "/root/sys/kernel/debug", "debugfs", 0, NULL);
-    attach("dev", "/root/dev", "devtmpfs", 0, NULL);
-    attach("pts", "/root/dev/pts", "devpts", 0, NULL);
-    attach("shm", "/root/dev/shm", "tmpfs", 0, NULL);
-    attach("run", "/root/run", "tmpfs", 0, "mode=755");
-    attach("tmp", "/root/tmp", "tmpfs", 0, "mode=1777");
+    attach("proc", "/tree/proc", "proc", 0, NULL);
+    attach("sys", "/tree/sys", "sysfs", 0, NULL);
+    attach("debug", "/tree/sys/kernel/debug", "debugfs", 0, NULL);
+    attach("dev", "/tree/dev", "devtmpfs", 0, NULL);
+    attach("pts", "/tree/dev/pts", "devpts", 0, NULL);
+    attach("shm", "/tree/dev/shm", "tmpfs", 0, NULL);
+    attach("run", "/tree/run", "tmpfs", 0, "mode=755");
+    attach("tmp", "/tree/tmp", "tmpfs", 0, "mode=1777");
     if (*out)
-        attach("out", "/root/run/out", "hostfs", 0, out);
+        attach("out", "/tree/run/out", "hostfs", 0, out);
     if (*share)
-        attach("share", "/root/run/share", "hostfs", MS_RDONLY, share);
-    if (chdir("/root") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0)
+        attach("share", "/tree/run/share", "hostfs", MS_RDONLY, share);
+    if (chdir("/tree") < 0 || mount(".", "/", NULL, MS_MOVE, NULL) < 0 || chroot(".") < 0 || chdir("/") < 0)
         give_up("changing the root to %s", root);
 
     sethostname("planewise", 9);
