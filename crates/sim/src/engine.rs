@@ -77,8 +77,8 @@ impl<O: Observer> Simulator<O> {
     /// Whether the I/O queue takes a request, at its arrival or, when that is past, now. While it does not, the request waits
     /// outside, and that wait counts.
     #[inline]
-    pub fn has_room(&self, request: &Request) -> bool {
-        self.stack.queue().has_room(self.now.max(request.arrival), request)
+    pub fn has_room(&mut self, request: &Request) -> bool {
+        self.stack.has_room(self.now.max(request.arrival), request)
     }
 
     /// A place for requests that find no room.

@@ -140,8 +140,8 @@ impl<'a, O: Observer> Front<'a, O> {
     }
 
     /// Whether the I/O queue takes a request now.
-    pub fn has_room(&self, request: &Request) -> bool {
-        self.stack.queue().has_room(self.now, request)
+    pub fn has_room(&mut self, request: &Request) -> bool {
+        self.stack.has_room(self.now, request)
     }
 
     /// Moves the requests that completed since the last call to the end of `to`.

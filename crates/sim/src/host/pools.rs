@@ -5,18 +5,16 @@
 //! A pool that fills up lets the process that filled it go on for a batch of 32 requests or 20 ms, to half as many again as
 //! `nr_requests`; so it does with one that had to wait. All others wait until a slot below `nr_requests` is free.
 
-use super::HostQueue;
+use super::{BlockLayer, HostQueue};
 use crate::error::SimError;
 use crate::host_sched;
 use planewise_model::{Direction, Ns, Request};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// Requests of a batch (`BLK_BATCH_REQ`).
 const BATCH: u32 = 32;
 /// How long a batch that was begun may take (`BLK_BATCH_TIME`).
 const BATCH_TIME: Ns = Ns::from_millis(20);
-/// Requests of one pool that a replay reads ahead while they wait, to get at those of the other.
-const OUTSIDE_MAX: usize = 65_536;
 
 /// How many pools of slots the host's I/O queue has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +36,26 @@ impl RequestPools {
     /// `apart` more slots of their own, 0 when they count in the length.
     ///
     /// # Errors
-    /// Two pools, of which Linux counts outstanding requests in each, and slots apart.
-    pub(crate) fn queue(self, length: u32, apart: u32, scheduler: &str) -> Result<HostQueue, SimError> {
+    /// Two pools, of which Linux counts outstanding requests in each, and slots apart; today's block layer with either.
+    pub(crate) fn queue(
+        self,
+        length: u32,
+        apart: u32,
+        scheduler: &str,
+        block_layer: BlockLayer,
+    ) -> Result<HostQueue, SimError> {
+        if block_layer == BlockLayer::BlkMq {
+            let refused = |key: &str, found: &str, allowed: &str| SimError::Option {
+                key: key.into(),
+                found: format!("'{found}' under block_layer 'blk-mq'"),
+                allowed: allowed.into(),
+            };
+            return match (self, apart) {
+                (RequestPools::Two, _) => Err(refused("request-pools", "two", "auto, one there: it has one set of tags")),
+                (_, 0) => Ok(HostQueue::with_tags(length)),
+                _ => Err(refused("queue-counts", "waiting", "outstanding there: a tag is kept until completion")),
+            };
+        }
         if apart > 0 {
             return match self {
                 RequestPools::Two => Err(SimError::Option {
@@ -165,84 +181,5 @@ impl Pools {
         let pool = &mut self.pools[pool_of(request)];
         pool.taken -= 1;
         pool.is_full &= pool.taken >= self.length;
-    }
-}
-
-/// Requests that wait outside for a slot: those of a pool in their order, and those that overlap another in theirs.
-pub struct Outside {
-    /// With the number of each.
-    waiting: [VecDeque<(u64, Request)>; 2],
-    two: bool,
-    pushed: u64,
-    /// Where there are two pools: the requests by first sector and number.
-    by_sector: BTreeMap<(u64, u64), Request>,
-    /// Sectors of the longest that ever waited.
-    longest: u64,
-}
-
-impl Outside {
-    /// In front of a queue.
-    pub fn new(queue: &HostQueue) -> Outside {
-        Outside { two: queue.has_two_pools(), ..Outside::in_order() }
-    }
-
-    /// In front of any queue, for a replay that must submit in the order of its trace.
-    pub fn in_order() -> Outside {
-        Outside { waiting: Default::default(), two: false, pushed: 0, by_sector: BTreeMap::new(), longest: 0 }
-    }
-
-    /// How many wait.
-    #[inline]
-    pub fn count(&self) -> usize {
-        self.waiting[0].len() + self.waiting[1].len()
-    }
-
-    fn pool(&self, request: &Request) -> usize {
-        if self.two { pool_of(request) } else { 0 }
-    }
-
-    /// Whether one waits that goes before: one of the same pool, or one that it overlaps, of which one writes.
-    #[inline]
-    pub fn is_before(&self, request: &Request) -> bool {
-        self.count() > 0
-            && (!self.waiting[self.pool(request)].is_empty() || self.overlaps_earlier(self.pushed, request))
-    }
-
-    /// Whether a replay may let a request wait here and read on: others may have room where it has none.
-    pub fn reads_on(&self) -> bool {
-        self.two && self.count() < OUTSIDE_MAX
-    }
-
-    /// A request waits.
-    pub fn push(&mut self, request: Request) {
-        self.waiting[self.pool(&request)].push_back((self.pushed, request));
-        if self.two {
-            self.by_sector.insert((request.start.0, self.pushed), request);
-            self.longest = self.longest.max(request.sectors.into());
-        }
-        self.pushed += 1;
-    }
-
-    /// The next that has room: of two the one that arrived first.
-    #[inline]
-    pub fn next(&mut self, has_room: impl Fn(&Request) -> bool) -> Option<Request> {
-        let goes = |pool: usize| {
-            let &(number, request) = self.waiting[pool].front()?;
-            (has_room(&request) && !self.overlaps_earlier(number, &request)).then_some((number, pool))
-        };
-        let (_, pool) = [goes(0), goes(1)].into_iter().flatten().min()?;
-        let (number, request) = self.waiting[pool].pop_front()?;
-        self.by_sector.remove(&(request.start.0, number));
-        Some(request)
-    }
-
-    /// Whether a request overlaps one that waits with a lower number, and one of them writes.
-    fn overlaps_earlier(&self, number: u64, request: &Request) -> bool {
-        let (start, end) = (request.start.0, request.end().0);
-        let near = self.by_sector.range((start.saturating_sub(self.longest), 0)..(end, 0));
-        near.into_iter().any(|(&(_, other), earlier)| {
-            let one_writes = [request, earlier].iter().any(|one| one.direction == Direction::Write);
-            other < number && earlier.end().0 > start && one_writes
-        })
     }
 }

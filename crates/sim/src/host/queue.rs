@@ -1,6 +1,7 @@
 //! Slots of the I/O queue.
 
 use super::pools::Pools;
+use super::tags::Tags;
 use planewise_model::location::PageRange;
 use planewise_model::{Direction, Lsn, Ns, Request};
 use std::collections::VecDeque;
@@ -93,6 +94,8 @@ pub struct HostQueue {
     parts: Vec<Vec<Part>>,
     /// Where slots are counted by pools.
     pools: Option<Pools>,
+    /// Where a slot is a tag that requests of a kind may not have: which are free, instead of `free`.
+    tags: Option<Tags>,
 }
 
 impl HostQueue {
@@ -116,6 +119,7 @@ impl HostQueue {
             outstanding: 0,
             parts: vec![Vec::new(); slots as usize],
             pools: None,
+            tags: None,
         }
     }
 
@@ -123,6 +127,21 @@ impl HostQueue {
     pub(super) fn with_pools(pools: Pools) -> HostQueue {
         let queue = HostQueue::new(pools.slots());
         HostQueue { pools: Some(pools), ..queue }
+    }
+
+    /// An empty queue whose slots are tags, handed out as Linux does.
+    pub(super) fn with_tags(length: u32) -> HostQueue {
+        HostQueue { tags: Some(Tags::new(length)), free: Vec::new(), ..HostQueue::new(length) }
+    }
+
+    /// Whether slots are tags: then threads wait for them one request at a time, and a scheduler may limit requests of a kind.
+    pub fn has_tags(&self) -> bool {
+        self.tags.is_some()
+    }
+
+    /// Whether a request that may have `limit` tags gets one.
+    pub(super) fn has_tag(&self, limit: u32) -> bool {
+        self.tags.as_ref().is_some_and(|tags| tags.has(limit))
     }
 
     /// Whether requests that somebody waits for and others have slots of their own.
@@ -162,9 +181,10 @@ impl HostQueue {
     /// Whether another request may wait, and a slot is free for it at `now`.
     #[inline]
     pub fn has_room(&self, now: Ns, request: &Request) -> bool {
-        match &self.pools {
-            None => self.waiting < self.waiting_max && !self.free.is_empty(),
-            Some(pools) => pools.has_room(now, request),
+        match (&self.pools, &self.tags) {
+            (None, None) => self.waiting < self.waiting_max && !self.free.is_empty(),
+            (Some(pools), _) => pools.has_room(now, request),
+            (None, Some(tags)) => tags.has(tags.count()),
         }
     }
 
@@ -174,7 +194,19 @@ impl HostQueue {
     /// When the queue is full.
     #[inline]
     pub fn enter(&mut self, request: QueuedRequest) -> Slot {
-        let slot = self.free.pop().expect("the caller checked for room");
+        self.enter_within(request, u32::MAX)
+    }
+
+    /// The same, for a request that may have `limit` of all tags.
+    ///
+    /// # Panics
+    /// When there is none for it.
+    #[inline]
+    pub(super) fn enter_within(&mut self, request: QueuedRequest, limit: u32) -> Slot {
+        let slot = match &mut self.tags {
+            None => self.free.pop().expect("the caller checked for room"),
+            Some(tags) => Slot(tags.take(limit)),
+        };
         if let Some(pools) = &mut self.pools {
             pools.enter(request.entered, &request.request);
         }
@@ -271,7 +303,10 @@ impl HostQueue {
     }
 
     fn free(&mut self, slot: Slot) {
-        self.free.push(slot);
+        match &mut self.tags {
+            None => self.free.push(slot),
+            Some(tags) => tags.give_back(slot.0),
+        }
         if let Some(pools) = &mut self.pools {
             pools.leave(&self.slots[slot.index()].request);
         }

@@ -14,7 +14,7 @@ use crate::host_sched::{self, Counters, Decision, Growth, HostKnowledge, HostSch
 use crate::observers::{Completion, Observer};
 use planewise_model::location::{PageRange, UnitMap};
 use planewise_model::{Direction, Durability, Ns, Request};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Latest arrival, 146 years: times after it leave room for the service of billions of requests before the clock overflows.
 const LATEST_ARRIVAL: Ns = Ns(1 << 62);
@@ -95,6 +95,10 @@ pub struct HostStack {
     submitted: u64,
     /// By pool: where there are two, requests of one do not wait for those of the other.
     last_arrival: [Ns; 2],
+    /// Where requests of one process do not wait for those of another: by process.
+    last_arrivals: BTreeMap<u32, Ns>,
+    /// By process that waits for a tag: how many it may have.
+    asked: BTreeMap<u32, u32>,
     completions: Vec<Completion>,
     keep_completions: bool,
     page_bytes: u32,
@@ -120,15 +124,17 @@ impl HostStack {
             return Err(out_of_range("max-sectors-kb", config.max_sectors_kb, "1 to 1048576"));
         }
         let scheduler = host_sched::find(&config.scheduler)?;
-        let queue = config.request_pools.queue(length, config.slots_apart, scheduler.name)?;
+        let queue = config.request_pools.queue(length, config.slots_apart, scheduler.name, config.block_layer)?;
         // Schedulers index what they remember by slot.
         let slots = queue.slots();
         let knowledge = HostKnowledge { queue_length: slots, ..config.knowledge.clone() };
         // Tunables that do not go with the device are known here, before anything runs.
         let policy = (scheduler.build)(&knowledge, &config.tunable_values()?)?;
+        let is_of_blk_mq = host_sched::OF_BLK_MQ.contains(&scheduler.name);
         let policy = match (config.block_layer, config.command_queue) {
-            (BlockLayer::Direct, _) => policy,
             (BlockLayer::BlkMq, CommandQueue::Ncq(_)) => TakenAhead::around(policy),
+            (BlockLayer::Direct, CommandQueue::Ncq(_)) if is_of_blk_mq => TakenAhead::around(policy),
+            (BlockLayer::Direct, _) => policy,
             (BlockLayer::BlkMq, CommandQueue::Blocking) => {
                 return Err(SimError::Option {
                     key: "block_layer".into(),
@@ -153,6 +159,8 @@ impl HostStack {
             has_changed: false,
             submitted: 0,
             last_arrival: [Ns::ZERO; 2],
+            last_arrivals: BTreeMap::new(),
+            asked: BTreeMap::new(),
             completions: Vec::new(),
             keep_completions: false,
             page_bytes: config.knowledge.page_bytes,
@@ -233,7 +241,7 @@ impl HostStack {
             let (start, end) = (request.start, request.end().0);
             return Err(SimError::PastEnd { number, start, end, capacity: self.capacity_sectors });
         }
-        let previous = self.last_arrival[self.pool(request)];
+        let previous = self.last_arrival(request);
         if request.arrival < previous {
             return Err(SimError::OutOfOrder { number, arrival: request.arrival, previous });
         }
@@ -243,10 +251,57 @@ impl HostStack {
         Ok(())
     }
 
+    /// When the last request arrived behind which this one would wait.
+    fn last_arrival(&self, request: &Request) -> Ns {
+        if self.queue.has_tags() {
+            return self.last_arrivals.get(&request.process).copied().unwrap_or(Ns::ZERO);
+        }
+        self.last_arrival[self.pool(request)]
+    }
+
     /// The pool of a request: 0 where there is only one.
     #[inline]
     fn pool(&self, request: &Request) -> usize {
         if self.queue.has_two_pools() { pool_of(request) } else { 0 }
+    }
+
+    /// Whether the I/O queue takes a request at `now`. Before tags, of one process after its requests before it are in the queue.
+    #[inline]
+    pub fn has_room(&mut self, now: Ns, request: &Request) -> bool {
+        if self.queue.has_tags() { self.has_tag(request) } else { self.queue.has_room(now, request) }
+    }
+
+    /// Whether there is a tag for a request. The scheduler says once how many it may have, when the thread asks first and begins to wait.
+    #[cold]
+    fn has_tag(&mut self, request: &Request) -> bool {
+        let asked = self.asked.get(&request.process);
+        let limit = asked.copied().unwrap_or_else(|| self.limit(request));
+        let has = self.queue.has_tag(limit);
+        if !has {
+            self.asked.insert(request.process, limit);
+        }
+        has
+    }
+
+    /// How many tags a request may be given.
+    fn limit(&self, request: &Request) -> u32 {
+        // A flush takes its tag as any other does; the scheduler is asked of what moves data.
+        if request.is_transfer() {
+            self.scheduler.depth_limit(request, self.queue.slots())
+        } else {
+            self.queue.slots()
+        }
+    }
+
+    /// A slot for a request for which there is room.
+    #[inline]
+    fn place(&mut self, queued: QueuedRequest) -> Slot {
+        if self.queue.has_tags() {
+            let asked = self.asked.remove(&queued.request.process);
+            let limit = asked.unwrap_or_else(|| self.limit(&queued.request));
+            return self.queue.enter_within(queued, limit);
+        }
+        self.queue.enter(queued)
     }
 
     /// Puts a request that passed [`HostStack::check`] in the I/O queue at `now`. `entered` is called with its slot and the
@@ -264,7 +319,11 @@ impl HostStack {
     ) {
         let sequence = self.submitted;
         self.submitted += 1;
-        self.last_arrival[self.pool(request)] = request.arrival;
+        if self.queue.has_tags() {
+            self.last_arrivals.insert(request.process, request.arrival);
+        } else {
+            self.last_arrival[self.pool(request)] = request.arrival;
+        }
         self.has_changed = true;
         let pages = self.pages(request);
         if !request.is_transfer() {
@@ -289,7 +348,7 @@ impl HostStack {
         if earlier > 0 {
             queued.released = Ns::MAX;
         }
-        let slot = self.queue.enter(queued);
+        let slot = self.place(queued);
         if let Some(overlaps) = &mut self.overlaps {
             overlaps.insert(slot, request, sequence, earlier);
         }
@@ -326,7 +385,7 @@ impl HostStack {
         if earlier > 0 {
             queued.released = Ns::MAX;
         }
-        let slot = self.queue.enter(queued);
+        let slot = self.place(queued);
         if let Some(overlaps) = self.overlaps.as_mut().filter(|_| !flushes) {
             overlaps.insert(slot, request, sequence, earlier);
         }

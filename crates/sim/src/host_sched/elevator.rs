@@ -4,7 +4,7 @@
 
 use super::{Counters, Decision, Growth, HostScheduler};
 use crate::host::{Gate, HostQueue, QueuedRequest, Slot};
-use planewise_model::Ns;
+use planewise_model::{Ns, Request};
 
 /// What an elevator moves to the dispatch list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,10 +19,6 @@ pub(super) enum Pick {
 
 /// An elevator: the operations of Linux's `elevator_ops` that decide something.
 pub(super) trait Elevator: Send {
-    /// Whether the block layer above it is today's (`block/blk-mq-sched.c`): it takes requests from the elevator until one finds no tag
-    /// of the device's, and that one goes first when there is a tag, whatever arrives meanwhile.
-    const TAKEN_AHEAD: bool = false;
-
     /// `elevator_add_req_fn`.
     fn add(&mut self, now: Ns, slot: Slot, request: &QueuedRequest);
 
@@ -45,6 +41,11 @@ pub(super) trait Elevator: Send {
 
     /// `elevator_completed_req_fn`.
     fn completed(&mut self, _now: Ns, _slot: Slot, _request: &QueuedRequest) {}
+
+    /// As [`HostScheduler::depth_limit`] (`limit_depth`).
+    fn depth_limit(&self, _request: &Request, length: u32) -> u32 {
+        length
+    }
 
     /// Counters for reports.
     fn counters(&self) -> Counters;
@@ -105,17 +106,8 @@ impl<E: Elevator> HostScheduler for Dispatching<E> {
         Decision::Issue(head)
     }
 
-    fn full(&mut self, now: Ns, queue: &HostQueue) {
-        if E::TAKEN_AHEAD
-            && self.head.is_none()
-            && let Pick::Request(slot) = self.elevator.pick(now, queue)
-        {
-            self.head = Some(slot);
-        }
-    }
-
-    fn takes_ahead(&self) -> bool {
-        E::TAKEN_AHEAD
+    fn depth_limit(&self, request: &Request, length: u32) -> u32 {
+        self.elevator.depth_limit(request, length)
     }
 
     fn completed(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {

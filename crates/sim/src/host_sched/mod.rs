@@ -87,9 +87,10 @@ pub trait HostScheduler: Send {
     /// The command queue of the device is full, and requests wait. Told at every arrival and completion at which it is so.
     fn full(&mut self, _now: Ns, _queue: &HostQueue) {}
 
-    /// Whether one request is taken when the command queue is full, so that it goes first when it is not.
-    fn takes_ahead(&self) -> bool {
-        false
+    /// Of the tags of a queue of `length`, how many at most a request of this kind may be given, 1 to `length` (`limit_depth`). Asked
+    /// before today's block layer alone, where a request has its tag before it is inserted.
+    fn depth_limit(&self, _request: &Request, length: u32) -> u32 {
+        length
     }
 
     /// A request completed.
@@ -231,6 +232,10 @@ pub static SCHEDULERS: &[Entry] = &[
 /// Those of Linux 2.6.32, and PASS, which was a module of that kernel (PASS paper, section 3.6): behind them the block layer counts
 /// requests by two pools.
 pub const OF_LINUX_2_6_32: [&str; 4] = ["deadline", "cfq", "anticipatory", "pass"];
+
+/// Those of today's kernel, whose block layer takes one request ahead of the device's tags ([`crate::host::BlockLayer::BlkMq`]) before
+/// every device that has tags.
+pub(crate) const OF_BLK_MQ: [&str; 3] = ["mq-deadline", "kyber", "bfq"];
 
 /// Looks a scheduler up by name.
 ///

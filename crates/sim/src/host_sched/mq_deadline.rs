@@ -66,8 +66,6 @@ impl MqDeadline {
 }
 
 impl Elevator for MqDeadline {
-    const TAKEN_AHEAD: bool = true;
-
     fn add(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         let deadline = now + self.expire[request.request.direction.index()];
         self.waiting.add(&mut self.storage, slot, request, deadline);

@@ -3,7 +3,7 @@
 
 use super::{Counters, Decision, Growth, HostScheduler};
 use crate::host::{Gate, HostQueue, QueuedRequest, Slot};
-use planewise_model::Ns;
+use planewise_model::{Ns, Request};
 
 /// A policy of which one request is taken before there is a tag for it.
 pub(crate) struct TakenAhead {
@@ -13,9 +13,8 @@ pub(crate) struct TakenAhead {
 }
 
 impl TakenAhead {
-    /// Around a policy, but for one that does so itself.
     pub(crate) fn around(policy: Box<dyn HostScheduler>) -> Box<dyn HostScheduler> {
-        if policy.takes_ahead() { policy } else { Box::new(TakenAhead { policy, head: None }) }
+        Box::new(TakenAhead { policy, head: None })
     }
 }
 
@@ -53,8 +52,8 @@ impl HostScheduler for TakenAhead {
         }
     }
 
-    fn takes_ahead(&self) -> bool {
-        true
+    fn depth_limit(&self, request: &Request, length: u32) -> u32 {
+        self.policy.depth_limit(request, length)
     }
 
     fn completed(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {

@@ -75,6 +75,11 @@ impl Clock {
         self.weights += weight;
     }
 
+    /// The share of a whole that an active queue's weight gives it, rounded.
+    pub(super) fn share(&self, entity: &Entity, whole: u64) -> u64 {
+        (whole * entity.weight + self.weights / 2) / self.weights.max(1)
+    }
+
     /// The queue in service had sectors.
     pub(super) fn serve(&mut self, entity: &mut Entity, sectors: u64) {
         entity.service += sectors;

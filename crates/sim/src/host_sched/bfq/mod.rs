@@ -12,7 +12,7 @@ use super::one_way::OneWay;
 use super::{Counters, Entry, Growth};
 use crate::host::{HostQueue, QueuedRequest, Slot};
 use fair::Clock;
-use planewise_model::{Ns, Request};
+use planewise_model::{Direction, Ns, Request};
 use queue::{End, Queue};
 use tunables::Settings;
 
@@ -25,7 +25,7 @@ pub(super) const ENTRY: Entry = Entry {
     build: |host, values| Ok(Box::new(Dispatching::new(Bfq::new(host.queue_length, Settings::new(values))))),
 };
 
-/// Number of the queue of asynchronous requests; those of the processes follow it.
+/// Number of the queue of asynchronous requests; those of processes follow it.
 const ASYNCHRONOUS: usize = 0;
 /// Asynchronous sectors are charged so many times (`bfq_async_charge_factor`): Linux does not where weights or classes differ that users
 /// gave, which there are none of here.
@@ -35,6 +35,10 @@ const SEEKY_IDLE: Ns = Ns::from_millis(2);
 const RAISED_IDLE: Ns = Ns::from_millis(20);
 /// A process that goes on within so many waits takes up what was left of its budget.
 const ARRIVES_IN_TIME: u64 = 3;
+/// A process that begins so soon after another joins its queue (`bfq_burst_interval`), and one that begins so long after it is the next that
+/// others join (`bfq_activation_stable_merging`).
+const JOINS_WITHIN: Ns = Ns::from_millis(180);
+const LAST_FOR: Ns = Ns::from_millis(600);
 /// A queue with raised weight is waited for when others have so many more requests at the device.
 const SURPLUS: u64 = 4;
 /// Requests at the device at once above which it counts as one that queues, and the samples between two looks.
@@ -57,7 +61,10 @@ struct Bfq {
     queue_of: Vec<usize>,
     /// Sectors of the request in each slot.
     sectors: Vec<u64>,
-    processes: ByProcess<()>,
+    /// Queue of each process's synchronous requests, once it has made one.
+    processes: ByProcess<Option<usize>>,
+    /// The queue that those of processes which begin soon after it join, and when it was made.
+    last_created: Option<(usize, Ns)>,
     queues: Vec<Queue>,
     clock: Clock,
     /// Queues with requests, or in service.
@@ -87,6 +94,7 @@ impl Bfq {
             queue_of: vec![ASYNCHRONOUS; slots as usize],
             sectors: vec![0; slots as usize],
             processes: ByProcess::new(),
+            last_created: None,
             clock: Clock::default(),
             active: Vec::with_capacity(slots as usize + 1),
             in_service: None,
@@ -102,12 +110,38 @@ impl Bfq {
         }
     }
 
-    fn queue_number(&mut self, request: &Request) -> usize {
-        let process = self.processes.number(request.process);
-        while self.queues.len() <= self.processes.count() {
-            self.queues.push(Queue::new(true, &self.settings));
+    /// The queue of a request.
+    fn queue_number(&mut self, now: Ns, request: &Request) -> usize {
+        if !request.synchronous {
+            return ASYNCHRONOUS;
         }
-        if request.synchronous { process + 1 } else { ASYNCHRONOUS }
+        let process = self.processes.number(request.process);
+        match self.processes[process] {
+            Some(number) => number,
+            None => {
+                let number = self.join_or_create(now);
+                self.processes[process] = Some(number);
+                number
+            }
+        }
+    }
+
+    /// The queue of a process that makes its first synchronous request: on a disk that queues and does not rotate, that of one which made its own
+    /// just before, as parts of one application do (`bfq_do_or_sched_stable_merge`). They stay together.
+    fn join_or_create(&mut self, now: Ns) -> usize {
+        let gains = !self.settings.rotational && self.tagged != Some(false);
+        if let Some((last, created)) = self.last_created
+            && gains
+            && now <= created + JOINS_WITHIN
+        {
+            return last;
+        }
+        let number = self.queues.len();
+        self.queues.push(Queue::new(true, &self.settings));
+        if self.last_created.is_none_or(|(_, created)| now > created + LAST_FOR) {
+            self.last_created = Some((number, now));
+        }
+        number
     }
 
     /// Sectors that a request counts for (`bfq_serv_to_charge`).
@@ -332,12 +366,10 @@ impl Bfq {
 }
 
 impl Elevator for Bfq {
-    const TAKEN_AHEAD: bool = true;
-
     fn add(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         // The timer rings first, except at this very instant: what comes in time is in time.
         self.ring(now.saturating_sub(Ns(1)));
-        let number = self.queue_number(&request.request);
+        let number = self.queue_number(now, &request.request);
         self.queue_of[slot.index()] = number;
         self.waiting += 1;
         let queue = &mut self.queues[number];
@@ -362,7 +394,7 @@ impl Elevator for Bfq {
 
     fn allow_merge(&self, growth: &Growth<'_>) -> bool {
         let queue = if growth.joining.synchronous {
-            self.processes.find(growth.joining.process).map(|process| process + 1)
+            self.processes.find(growth.joining.process).and_then(|process| self.processes[process])
         } else {
             Some(ASYNCHRONOUS)
         };
@@ -423,7 +455,7 @@ impl Elevator for Bfq {
         self.ring(now);
         self.update_tagged();
         self.at_device -= 1;
-        let number = self.queue_number(&request.request);
+        let number = self.queue_number(now, &request.request);
         let queue = &mut self.queues[number];
         queue.dispatched -= 1;
         queue.last_end = Some(now);
@@ -454,6 +486,30 @@ impl Elevator for Bfq {
         } else if is_empty {
             self.expire(now, now, End::NoMoreRequests);
         }
+    }
+
+    /// Tags are left for reads, more of them while a process has raised weight; and a queue that has more requests than its weight's share of what
+    /// is left to it is held to the one tag that there always is (`bfq_limit_depth`, `bfqq_request_over_limit`).
+    fn depth_limit(&self, request: &Request, length: u32) -> u32 {
+        let sixteenths = match (request.direction, request.synchronous, self.raised_count() > 0) {
+            (Direction::Read, ..) => 16,
+            (Direction::Write, false, false) => 8,
+            (Direction::Write, true, false) => 12,
+            (Direction::Write, false, true) => 3,
+            (Direction::Write, true, true) => 6,
+        };
+        let limit = (length * sixteenths / 16).max(1);
+        let number = if request.synchronous {
+            self.processes.find(request.process).and_then(|process| self.processes[process])
+        } else {
+            Some(ASYNCHRONOUS)
+        };
+        let Some(queue) = number.map(|number| &self.queues[number]).filter(|queue| queue.entity.is_active())
+        else {
+            return limit;
+        };
+        let requests = u64::from(queue.waiting.count()) + queue.dispatched;
+        if requests >= self.clock.share(&queue.entity, limit.into()) { 1 } else { limit }
     }
 
     fn counters(&self) -> Counters {

@@ -9,7 +9,7 @@ use super::tunables::{Tunable, TunableKind};
 use super::{Counters, Entry};
 use crate::host::{HostQueue, QueuedRequest, Slot};
 use latencies::{GOOD, Latencies};
-use planewise_model::{Direction, Ns};
+use planewise_model::{Direction, Ns, Request};
 
 pub(super) const ENTRY: Entry = Entry {
     name: "kyber",
@@ -134,8 +134,6 @@ impl Kyber {
 }
 
 impl Elevator for Kyber {
-    const TAKEN_AHEAD: bool = true;
-
     fn add(&mut self, _now: Ns, slot: Slot, request: &QueuedRequest) {
         self.domains[request.request.direction.index()].waiting.push(&mut self.links, slot);
     }
@@ -171,6 +169,12 @@ impl Elevator for Kyber {
         domain.taken -= 1;
         domain.latencies.add(total, device);
         self.timer.get_or_insert(now + PERIOD);
+    }
+
+    /// A quarter of the tags is left for what somebody waits for (`kyber_limit_depth`).
+    fn depth_limit(&self, request: &Request, length: u32) -> u32 {
+        let is_waited_for = request.synchronous || request.direction == Direction::Read;
+        if is_waited_for { length } else { (length * 3 / 4).max(1) }
     }
 
     fn counters(&self) -> Counters {

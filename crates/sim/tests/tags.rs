@@ -1,0 +1,160 @@
+//! `--block-layer blk-mq`: slots are tags. A thread that finds none asks for nothing else, and schedulers limit requests of a kind
+//! (Linux 6.12, `block/blk-mq-tag.c`, `limit_depth` of its schedulers).
+
+mod common;
+
+use common::device;
+use planewise_model::{Direction, Lsn, Ns, Profile, Request};
+use planewise_sim::drivers::closed_loop::{LoopOptions, run as run_loop};
+use planewise_sim::host::{BlockLayer, QueueCounts, RequestPools};
+use planewise_sim::drivers::replay::{ReplayOptions, replay};
+use planewise_sim::observers::Completion;
+use planewise_sim::observers::invariants::Invariants;
+use planewise_sim::results::RunResult;
+use planewise_sim::{RunConfig, Simulator};
+use planewise_workload::jobs::JobFile;
+use std::sync::atomic::AtomicBool;
+
+fn config(scheduler: &str, tags: u32, queue: u32) -> RunConfig {
+    let mut profile = Profile::embedded("ssd3").unwrap();
+    profile.interface.command_queue = format!("ncq:{tags}");
+    RunConfig {
+        scheduler: scheduler.into(),
+        queue_length: queue,
+        block_layer: BlockLayer::BlkMq,
+        ..RunConfig::new(profile)
+    }
+}
+
+/// A replay at recorded times, with invariants checked.
+fn run_trace(config: &RunConfig, requests: &[Request]) -> Vec<Completion> {
+    let stop = AtomicBool::new(false);
+    let mut options =
+        ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
+    let observer = (common::Kept::default(), Invariants::of(config.overlap));
+    let (_, (kept, invariants)) =
+        replay(config, &mut requests.iter().copied(), observer, &mut options).unwrap();
+    invariants.report().unwrap_or_else(|violations| panic!("{violations}"));
+    kept.0
+}
+
+fn run_jobs(config: &RunConfig, jobs: &str) -> RunResult {
+    let bytes = Simulator::new(config, ()).unwrap().user_sectors() * 512;
+    let mut workload = JobFile::parse(jobs, "test").unwrap().build(bytes, 7).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut options = LoopOptions { stop: &stop, progress: &mut |_| {}, name: "test" };
+    run_loop(config, &mut workload, (), &mut options).unwrap().0
+}
+
+/// A reader of four requests beside a writer of sixteen, and six tags: who waits for one waits with one request, so that each has as many as the
+/// other, and the reader, whose requests are a quarter as long, hardly waits for the writer's sixteen.
+#[test]
+fn before_few_tags_a_thread_with_many_requests_has_no_more_of_them_than_one_with_few() {
+    let jobs = "[global]\nruntime = '1s'\ntime_based = true\n\
+        [job.reads]\nrw = 'randread'\nbs = '16k'\niodepth = 4\n\
+        [job.writes]\nrw = 'randwrite'\nbs = '64k'\niodepth = 16\n";
+    let threads = run_jobs(&config("noop", 6, 6), jobs);
+    let one_line =
+        run_jobs(&RunConfig { block_layer: BlockLayer::Direct, ..config("noop", 6, 6) }, jobs);
+    let reads = |result: &RunResult| result.metrics.read.iops;
+    let writes = |result: &RunResult| result.metrics.write.iops;
+    assert!(reads(&threads) > 1.2 * reads(&one_line), "{} and {}", reads(&threads), reads(&one_line));
+    let (by_threads, by_line) =
+        (reads(&threads) / writes(&threads), reads(&one_line) / writes(&one_line));
+    assert!(by_threads > 1.2 * by_line, "reads to a write: {by_threads}, in one line {by_line}");
+}
+
+/// How many requests of a kind enter at once in all.
+fn entered(scheduler: &str, direction: Direction, synchronous: bool) -> u32 {
+    let mut simulator = Simulator::new(&config(scheduler, 8, 64), ()).unwrap();
+    for n in 0..200 {
+        let request = Request { synchronous, ..Request::new(Ns::ZERO, Lsn(n * 80_000), 8, direction) };
+        if simulator.has_room(&request) {
+            simulator.submit(&request).unwrap();
+        }
+    }
+    simulator.pending()
+}
+
+#[test]
+fn schedulers_leave_tags_for_what_somebody_waits_for() {
+    use Direction::{Read, Write};
+    for scheduler in ["noop", "mq-deadline", "piq+", "pass", "weave"] {
+        for (direction, synchronous) in [(Read, true), (Write, true), (Write, false)] {
+            assert_eq!(entered(scheduler, direction, synchronous), 64, "{scheduler} {direction:?}");
+        }
+    }
+    assert_eq!(entered("kyber", Write, false), 48);
+    assert_eq!(entered("kyber", Write, true), 64);
+    assert_eq!(entered("bfq", Read, true), 64);
+    // The first request of a process begins with raised weight: the fewer are left for writes from then on.
+    assert_eq!(entered("bfq", Write, true), 24);
+    assert_eq!(entered("bfq", Write, false), 32);
+}
+
+#[test]
+fn one_process_that_is_kept_out_by_a_limit_does_not_keep_others_out_of_a_replay() {
+    // 100 writes of nobody's, of which 48 get in under kyber, then a read of another process.
+    let mut requests: Vec<Request> = (0..100)
+        .map(|n| {
+            let write = Request::new(Ns::ZERO, Lsn(n * 80_000), 8, Direction::Write);
+            Request { synchronous: false, process: 1, ..write }
+        })
+        .collect();
+    requests.push(Request { process: 2, ..Request::new(Ns(1_000), Lsn(8_000_000), 8, Direction::Read) });
+    let completions = run_trace(&config("kyber", 8, 64), &requests);
+    assert_eq!(completions.len(), 101);
+    let read = completions.iter().find(|one| one.request.direction == Direction::Read).unwrap();
+    assert_eq!(read.entered, Ns(1_000), "there are 16 tags left for it");
+}
+
+/// Whatever processes, directions, sizes, overlaps: all complete once, in order within each process, and data are as arrival order says.
+#[test]
+fn in_any_mixture_all_complete_and_what_overlaps_keeps_its_order() {
+    use planewise_model::rng::generator;
+    use rand::RngExt;
+    for seed in 0..40 {
+        let mut random = generator(seed, "tags of a mixture");
+        let schedulers = ["noop", "mq-deadline", "kyber", "bfq", "piq+", "pass", "weave"];
+        let mut profile = device(4, 1, 1, 1);
+        profile.interface.command_queue = format!("ncq:{}", [1, 3, 32][seed as usize % 3]);
+        let config = RunConfig {
+            scheduler: schedulers[seed as usize % 7].into(),
+            queue_length: [1, 2, 5, 64][seed as usize % 4],
+            block_layer: BlockLayer::BlkMq,
+            ..RunConfig::new(profile)
+        };
+        let mut now = Ns::ZERO;
+        let requests: Vec<Request> = (0..400)
+            .map(|_| {
+                now = now + Ns(random.random_range(0..30_000));
+                let direction = if random.random_range(0..2) == 0 { Direction::Read } else { Direction::Write };
+                let plain = Request::new(now, Lsn(random.random_range(0..100)), random.random_range(1..40), direction);
+                Request { synchronous: random.random_range(0..2) == 0, process: random.random_range(0..5), ..plain }
+            })
+            .collect();
+        let completions = run_trace(&config, &requests);
+        assert_eq!(completions.len(), requests.len(), "seed {seed}");
+        let mut last = [0; 5];
+        let mut by_number = completions.clone();
+        by_number.sort_by_key(|one| one.sequence);
+        for one in &by_number {
+            let arrival = one.request.arrival.0;
+            let process = one.request.process as usize;
+            assert!(arrival >= last[process], "seed {seed}: process {process} is in its order");
+            last[process] = arrival;
+        }
+    }
+}
+
+#[test]
+fn what_todays_block_layer_does_not_have_is_refused() {
+    let two = RunConfig { request_pools: RequestPools::Two, ..config("noop", 8, 64) };
+    let refused = Simulator::new(&two, ()).err().unwrap().to_string();
+    assert!(refused.contains("request-pools") && refused.contains("blk-mq"), "{refused}");
+    let apart = RunConfig { queue_counts: QueueCounts::Waiting, ..config("noop", 8, 64) };
+    let refused = Simulator::new(&apart, ()).err().unwrap().to_string();
+    assert!(refused.contains("queue-counts") && refused.contains("outstanding"), "{refused}");
+    // PASS has two pools in the kernel that it comes from, and one set of tags in this one.
+    assert!(Simulator::new(&config("pass", 8, 64), ()).is_ok());
+}
