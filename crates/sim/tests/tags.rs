@@ -92,6 +92,59 @@ fn schedulers_leave_tags_for_what_somebody_waits_for() {
     assert_eq!(entered("bfq", Write, false), 32);
 }
 
+/// Of 64 tags a process with raised weight may have 24 for writes. With that many requests of any kind it is held to the one tag that there
+/// always is, until it gets that one, also when it has fewer meanwhile (`bfqq_request_over_limit`).
+#[test]
+fn under_bfq_a_process_that_has_its_share_waits_for_one_tag_and_no_other() {
+    let of = |process, direction, at: u64| Request {
+        synchronous: true,
+        process,
+        ..Request::new(Ns::ZERO, Lsn(at * 8), 8, direction)
+    };
+    let mut profile = device(8, 1, 1, 1);
+    profile.interface.command_queue = "ncq:8".into();
+    let mut simulator =
+        Simulator::new(&RunConfig { profile, ..config("bfq", 8, 64) }, ()).unwrap();
+    simulator.keep_completions();
+    // The first has the tag, and takes longest.
+    simulator.submit(&Request { sectors: 80, ..of(1, Direction::Read, 800) }).unwrap();
+    for at in 1..23 {
+        simulator.submit(&of(1, Direction::Read, at)).unwrap();
+    }
+    assert!(simulator.has_room(&of(1, Direction::Write, 30)));
+    simulator.submit(&of(1, Direction::Read, 23)).unwrap();
+    assert!(simulator.has_room(&of(1, Direction::Read, 31)), "reads have all tags");
+    let write = of(1, Direction::Write, 30);
+    assert!(!simulator.has_room(&write));
+    assert!(simulator.has_room(&of(2, Direction::Write, 32)), "another process has had nothing");
+    let mut done = Vec::new();
+    while !simulator.has_room(&write) {
+        let next = simulator.next_event();
+        simulator.advance(next).unwrap();
+        simulator.take_completions(&mut done);
+    }
+    assert!(done.len() > 1, "one completed, and the process was below its share: {}", done.len());
+    assert!(done.iter().any(|one| one.sequence == 0), "the first request had the tag");
+}
+
+/// Two processes that begin together share a queue, as parts of one application do (`bfq_do_or_sched_stable_merge`): the reader has no precedence over the
+/// writer. One that begins later has a queue of its own, and raised weight.
+#[test]
+fn under_bfq_processes_that_begin_together_are_served_as_one() {
+    let mean = |later: &str, rotational: &str| {
+        let jobs = format!(
+            "[global]\nruntime = '2s'\ntime_based = true\n\
+             [job.writes]\nrw = 'randwrite'\nbs = '64k'\niodepth = 16\n\
+             [job.reads]\nrw = 'randread'\nbs = '16k'\niodepth = 4\nstartdelay = '{later}'\n"
+        );
+        let tunables = vec![("rotational".to_owned(), rotational.to_owned())];
+        run_jobs(&RunConfig { tunables, ..config("bfq", 6, 64) }, &jobs).metrics.read.latency_ns.mean
+    };
+    let (together, after, apart) = (mean("100ms", "0"), mean("1s", "0"), mean("100ms", "1"));
+    assert!(together > 2.0 * after, "{together} and {after} ns");
+    assert!(together > 2.0 * apart, "on a disk that rotates each has its own: {apart} ns");
+}
+
 #[test]
 fn one_process_that_is_kept_out_by_a_limit_does_not_keep_others_out_of_a_replay() {
     // 100 writes of nobody's, of which 48 get in under kyber, then a read of another process.
