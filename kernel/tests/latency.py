@@ -31,6 +31,8 @@ JOBS = [
     ("sizes", "ssd1", 8),
     ("two", "ssd3", 6),
     ("reads", "tlc-nvme-1t", 16),
+    ("three", "ssd2", 8),
+    ("many", "ssd-b", 16),
 ]
 REQUESTS = 64
 # What fio and the kernel do between a completion and the next request, about: it enters after the scheduler was asked for the place that became free.

@@ -283,7 +283,9 @@ fn anticipatory_batches_last_their_time_and_writes_adapt_to_theirs() {
 
 #[test]
 fn a_turn_of_bfq_is_its_budget_and_that_grows_when_it_is_exhausted() {
-    let mut config = single("bfq", &[("max_budget", 1024), ("low_latency", 0)]);
+    // On a disk that rotates each process has its own queue, also when they begin together.
+    let mut config =
+        single("bfq", &[("max_budget", 1024), ("low_latency", 0), ("rotational", 1), ("slice_idle", 0)]);
     config.queue_length = 1024;
     let runs = runs(&config, &two_readers(300), |request| request.process);
     // Two thirds of the most at first: 682 sectors are 85 pages.
@@ -295,7 +297,8 @@ fn bfq_shares_bytes_and_not_requests() {
     let long = |number| Request { sectors: 64, ..read(0, 2, number) };
     let requests: Vec<Request> =
         (0..400).map(|n| read(0, 1, n)).chain((0..50).map(|n| long(1000 + 8 * n))).collect();
-    let mut config = single("bfq", &[("max_budget", 256), ("low_latency", 0)]);
+    let mut config =
+        single("bfq", &[("max_budget", 256), ("low_latency", 0), ("rotational", 1), ("slice_idle", 0)]);
     config.queue_length = 512;
     let mut sectors = [0u64; 2];
     for completion in issued(&config, &requests) {
@@ -485,17 +488,21 @@ fn fios_lets_writes_through_when_the_readers_have_spent_their_time() {
     assert!(runs.len() > 5, "they alternate: {runs:?}");
 }
 
-/// Bytes that a process with 32 requests in flight and one with 4 had in two seconds.
+/// Bytes that a process with 32 requests in flight and one with 4 had in two seconds. The second begins after 200 ms: under bfq those that
+/// begin together share a queue.
 fn shares(scheduler: &str, tunables: &[(&str, u64)], interface: &str, pattern: &str) -> [u64; 2] {
     let mut config = single(scheduler, tunables);
     config.profile = device(4, 1, 1, 1);
     config.profile.interface.command_queue = interface.into();
-    let job = |name: &str, depth: u32| {
-        format!("[job.{name}]\nrw='{pattern}'\niodepth={depth}\nruntime='2s'\ntime_based=1\nsize='16m'\n")
+    let job = |name: &str, depth: u32, delay: &str| {
+        format!(
+            "[job.{name}]\nrw='{pattern}'\niodepth={depth}\nruntime='2s'\ntime_based=1\nsize='16m'\n\
+             startdelay='{delay}'\n"
+        )
     };
     let mut bytes = [0; 2];
-    for completion in closed(&config, &(job("aggressive", 32) + &job("modest", 4))) {
-        if completion.completed < Ns(2_000_000_000) {
+    for completion in closed(&config, &(job("aggressive", 32, "0s") + &job("modest", 4, "200ms"))) {
+        if (Ns::from_millis(200)..Ns::from_millis(2_000)).contains(&completion.completed) {
             bytes[completion.request.process as usize - 1] += completion.request.bytes().0;
         }
     }
