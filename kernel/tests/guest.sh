@@ -87,6 +87,52 @@ drop_drive() {
     rmdir "$drives/$drive"
 }
 counter() { sed -n "s/^$1 //p" "/sys/kernel/debug/block/$drive/sched/counters"; }
+# completed: of all drives, what the block layer counts whenever a request ends: reads, writes, discards, flushes, and merged ones.
+completed() { cat /sys/block/*/stat 2>/dev/null | awk '{ sum += $1 + $2 + $5 + $6 + $12 + $13 + $16 } END { print sum + 0 }'; }
+# Who waits: requests that have a tag of a drive's or of a scheduler's, and programs that sleep in the kernel where nothing but an end wakes them.
+unanswered() {
+    for directory in /sys/kernel/debug/block/*/hctx*; do
+        for file in sched_tags tags; do
+            sed -n "s,^busy=[1-9],$directory $file: &,p" "$directory/$file" 2>/dev/null
+        done
+    done
+    for file in /proc/[0-9]*/task/*/stat; do
+        # Its name, in brackets, may have spaces; kernel threads have nothing to do with it.
+        sed -n 's/^\([0-9]*\) (\(fio\|sh\|mount\|umount\|dd\|blkdiscard\)) D .*/task \1 \2 sleeps/p' "$file" 2>/dev/null
+    done
+}
+# What a queue is in, of each drive that has one.
+describe_drives() {
+    for directory in /sys/kernel/debug/block/*; do
+        [ -e "$directory/state" ] || continue
+        for file in "$directory"/state "$directory"/requeue_list "$directory"/sched/counters "$directory"/hctx*/state "$directory"/hctx*/dispatch "$directory"/hctx*/busy \
+            "$directory"/hctx*/tags "$directory"/hctx*/sched_tags; do
+            [ ! -s "$file" ] && ! [ -r "$file" ] || { echo "== $file"; head -n 12 "$file"; }
+        done
+    done 2>/dev/null
+    for file in /proc/[0-9]*/task/*/stack; do
+        if grep -q 'blk\|aio\|bio' "$file" 2>/dev/null; then echo "== $file"; cat "$file"; fi
+    done
+}
+# In the background, for the whole of the guest: a slow machine completes requests slowly, but it completes some. Where requests or programs wait and, as often as
+# this was asked for, 24 times with 5 seconds between, no drive has completed anything, they are lost: all is said, and the guest ends as failed.
+watch_drives() {
+    last= still=0
+    while sleep 5; do
+        now=$(completed)
+        unanswered >/tmp/unanswered
+        if [ "$now" = "$last" ] && [ -s /tmp/unanswered ]; then still=$((still + 1)); else still=0; fi
+        last=$now
+        [ $still -ge 24 ] || continue
+        echo "guest: $name: requests do not come back: nothing was completed in $still looks"
+        head -n 40 /tmp/unanswered
+        describe_drives | head -n 400
+        dmesg | tail -n 60
+        echo "guest: failed"
+        sleep 1
+        if grep -q 'User Mode Linux' /proc/cpuinfo; then poweroff -f; else reboot -f; fi
+    done
+}
 # work OPTIONS...: it ends by itself, with all that was asked for.
 work() {
     if ! timeout "${LIMIT:-1500}" fio --name=work --filename="/dev/$drive" --direct=1 --ioengine=libaio --minimal --thread "$@" >/tmp/fio.out 2>&1; then
@@ -99,25 +145,27 @@ tolerate() {
     code=0
     timeout "${LIMIT:-1500}" fio --name=work --filename="/dev/$drive" --direct=1 --ioengine=libaio --thread --output-format=json --continue_on_error=all \
         --ignore_error=110:61:121,110:61:121 "$@" >/tmp/fio.out 2>/tmp/fio.errors || code=$?
-    case $code in 124 | 137) fail "requests do not come back: fio $*" ;; esac
+    case $code in 124 | 137) fail "it took too long: fio $*" ;; esac
     failed=$(grep -c 'io_u error' /tmp/fio.errors || true)
 }
-# In the background, whatever comes of it; its end is waited for by end_load.
+# In the background, whatever comes of it, until /tmp/stop is there: a signal could come where fio cannot bear one. It has begun when the drive has completed something.
 begin_load() {
-    (timeout "${LIMIT:-600}" fio --name=load --filename="/dev/$drive" --direct=1 --ioengine=libaio --minimal --thread --time_based --runtime=100000 --continue_on_error=all --rw=randrw --bsrange=4k-32k --iodepth=64 "$@" >/tmp/load.out 2>&1; echo $? >/tmp/load.code) &
+    rm -f /tmp/stop
+    began_at=$(completed)
+    timeout "${LIMIT:-1500}" fio --name=load --filename="/dev/$drive" --direct=1 --ioengine=libaio --minimal --thread --time_based --runtime=100000 --continue_on_error=all --rw=randrw --bsrange=4k-32k --iodepth=64 \
+        --trigger-file=/tmp/stop --trigger=true --verify_state_save=0 "$@" >/tmp/load.out 2>&1 &
     loader=$!
+    while [ "$(completed)" = "$began_at" ]; do
+        kill -0 $loader 2>/dev/null || fail "the load ended: $(tail -n 3 /tmp/load.out)"
+        sleep 0.1
+    done
     sleep 0.5
 }
 end_load() {
-    waited=0
-    while kill -0 $loader 2>/dev/null; do
-        # More than once: one that comes before fio is ready for it is lost.
-        [ $((waited % 25)) -ne 0 ] || killall -INT fio 2>/dev/null || true
-        waited=$((waited + 1))
-        [ $waited -lt 600 ] || fail "requests do not come back: $(cat /sys/kernel/debug/block/$drive/hctx*/busy 2>/dev/null | head -n 5)"
-        sleep 0.2
-    done
-    wait $loader || true
+    touch /tmp/stop
+    code=0
+    wait $loader || code=$?
+    case $code in 124 | 137) fail "the load does not end, of which nothing is out: $(unanswered | head -n 5)" ;; esac
 }
 # Schedulers, tunables and nr_requests change under what runs, each 100 ms, until /tmp/done is there.
 change() {
@@ -433,7 +481,7 @@ part_passthrough() {
     load_module
     scsi_drive lbpu=1 delay=1
     begin_load
-    LIMIT=300 work --ioengine=sg --rw=randread --bs=4k --number_ios=300 --size=64m
+    work --ioengine=sg --rw=randread --bs=4k --number_ios=300 --size=64m
     sg_raw -r 96 "/dev/$drive" 12 00 00 00 60 00 >/dev/null 2>&1 || fail "INQUIRY"
     sg_raw "/dev/$drive" 35 00 00 00 00 00 00 00 00 00 >/dev/null 2>&1 || fail "SYNCHRONIZE CACHE"
     end_load
@@ -535,7 +583,7 @@ part_limit() {
             set_to iosched/async_depth $limit
             for depth in 1023 8 256; do
                 set_to nr_requests $depth
-                LIMIT=60 work --rw=randrw --bs=4k --iodepth=64 --numjobs=2 --number_ios=300
+                work --rw=randrw --bs=4k --iodepth=64 --numjobs=2 --number_ios=300
             done
         done
         set_to scheduler none
@@ -629,6 +677,7 @@ part_leaks() {
 part=start
 dmesg -c >/dev/null
 insmod /modules/null_blk.ko nr_devices=0
+watch_drives &
 for part in "$@"; do
     began=$(date +%s)
     "part_$part"
