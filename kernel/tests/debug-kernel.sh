@@ -3,9 +3,11 @@
 # Builds a small kernel to test the modules in, once: kernel/tests/debug-kernel.sh NAME. Its objects are target/kernels/NAME, the program to boot
 # is target/kernels/NAME/image. NAME is one of
 #   um-debug    User-Mode Linux with KASAN, lockdep, kmemleak and fault injection
+#   um-blktests the same with what blktests asks for
 #   x86-debug   the same for QEMU, with several processors
 #   x86-kcsan   for QEMU, with KCSAN
 #   x86-plain   for QEMU, to measure
+#   x86-lockstat for QEMU, which counts how processors wait for each other
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -17,10 +19,12 @@ say() { echo "kernel/tests: $*"; }
 missing() { echo "kernel/tests: $1 is missing (apt install $2)" >&2; exit 1; }
 case $name in
 um-debug) arch=um parts='base um debug' image=linux ;;
+um-blktests) arch=um parts='base um debug blktests' image=linux ;;
 x86-debug) arch=x86_64 parts='base x86 debug' image=arch/x86/boot/bzImage ;;
 x86-kcsan) arch=x86_64 parts='base x86 kcsan' image=arch/x86/boot/bzImage ;;
 x86-plain) arch=x86_64 parts='base x86' image=arch/x86/boot/bzImage ;;
-*) echo "kernel/tests: no kernel $name: um-debug, x86-debug, x86-kcsan or x86-plain" >&2; exit 1 ;;
+x86-lockstat) arch=x86_64 parts='base x86 lockstat' image=arch/x86/boot/bzImage ;;
+*) echo "kernel/tests: no kernel $name: um-debug, um-blktests, x86-debug, x86-kcsan, x86-plain or x86-lockstat" >&2; exit 1 ;;
 esac
 [ -f "$archive" ] || missing "$archive" linux-source-6.12
 for tool in flex bison bc gcc make xz; do
