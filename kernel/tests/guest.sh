@@ -148,11 +148,11 @@ tolerate() {
     case $code in 124 | 137) fail "it took too long: fio $*" ;; esac
     failed=$(grep -c 'io_u error' /tmp/fio.errors || true)
 }
-# In the background, whatever comes of it, until /tmp/stop is there: a signal could come where fio cannot bear one. It has begun when the drive has completed something.
+# In the background, until /tmp/stop is there: a signal could come where fio cannot bear one. It has begun when the drive has completed something.
 begin_load() {
     rm -f /tmp/stop
     began_at=$(completed)
-    timeout "${LIMIT:-1500}" fio --name=load --filename="/dev/$drive" --direct=1 --ioengine=libaio --minimal --thread --time_based --runtime=100000 --continue_on_error=all --rw=randrw --bsrange=4k-32k --iodepth=64 \
+    timeout "${LIMIT:-1500}" fio --name=load --filename="/dev/$drive" --direct=1 --ioengine=libaio --minimal --thread --time_based --runtime=100000 --rw=randrw --bsrange=4k-32k --iodepth=64 \
         --trigger-file=/tmp/stop --trigger=true --verify_state_save=0 "$@" >/tmp/load.out 2>&1 &
     loader=$!
     while [ "$(completed)" = "$began_at" ]; do
@@ -161,11 +161,18 @@ begin_load() {
     done
     sleep 0.5
 }
+# end_load [gone]: the drive may have gone, which ends the load with its first request that fails.
 end_load() {
     touch /tmp/stop
     code=0
     wait $loader || code=$?
-    case $code in 124 | 137) fail "the load does not end, of which nothing is out: $(unanswered | head -n 5)" ;; esac
+    # fio says 128 of a load that it was told to end, and names each job's error in the fifth field.
+    case $code,${1:-} in
+    124,* | 137,*) fail "the load does not end, of which nothing is out: $(unanswered | head -n 5)" ;;
+    128,) awk -F ';' '/^3;fio/ && $5 != 0 { exit 1 }' /tmp/load.out || fail "the load failed: $(tail -n 3 /tmp/load.out)" ;;
+    *,gone) ;;
+    *) fail "the load ended with $code: $(tail -n 3 /tmp/load.out)" ;;
+    esac
 }
 # Schedulers, tunables and nr_requests change under what runs, each 100 ms, until /tmp/done is there.
 change() {
@@ -401,7 +408,7 @@ part_remove() {
         set_to scheduler "$name"
         begin_load --numjobs=2
         echo 0 >"$drives/$drive/power"
-        end_load
+        end_load gone
         drop_drive
     done
     rmmod null_blk
@@ -410,7 +417,7 @@ part_remove() {
         scsi_drive delay=1
         begin_load --numjobs=2
         echo 1 >"/sys/block/$drive/device/delete"
-        end_load
+        end_load gone
         rmmod scsi_debug
     done
     rmmod "$loaded"
@@ -537,7 +544,7 @@ part_memory() {
     look
     load_module
     make_drive starved size=64 memory_backed=1 irqmode=2 completion_nsec=20000 hw_queue_depth=32
-    begin_load --verify=crc32c
+    begin_load
     # Switching, and a longer queue. The file of the count is opened before: opening allocates.
     for file in scheduler nr_requests; do
         through=0
