@@ -6,8 +6,8 @@ mod common;
 use common::device;
 use planewise_model::{Direction, Lsn, Ns, Profile, Request};
 use planewise_sim::drivers::closed_loop::{LoopOptions, run as run_loop};
-use planewise_sim::host::{BlockLayer, QueueCounts, RequestPools};
 use planewise_sim::drivers::replay::{ReplayOptions, replay};
+use planewise_sim::host::{BlockLayer, QueueCounts, RequestPools};
 use planewise_sim::observers::Completion;
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::results::RunResult;
@@ -54,13 +54,11 @@ fn before_few_tags_a_thread_with_many_requests_has_no_more_of_them_than_one_with
         [job.reads]\nrw = 'randread'\nbs = '16k'\niodepth = 4\n\
         [job.writes]\nrw = 'randwrite'\nbs = '64k'\niodepth = 16\n";
     let threads = run_jobs(&config("noop", 6, 6), jobs);
-    let one_line =
-        run_jobs(&RunConfig { block_layer: BlockLayer::Direct, ..config("noop", 6, 6) }, jobs);
+    let one_line = run_jobs(&RunConfig { block_layer: BlockLayer::Direct, ..config("noop", 6, 6) }, jobs);
     let reads = |result: &RunResult| result.metrics.read.iops;
     let writes = |result: &RunResult| result.metrics.write.iops;
     assert!(reads(&threads) > 1.2 * reads(&one_line), "{} and {}", reads(&threads), reads(&one_line));
-    let (by_threads, by_line) =
-        (reads(&threads) / writes(&threads), reads(&one_line) / writes(&one_line));
+    let (by_threads, by_line) = (reads(&threads) / writes(&threads), reads(&one_line) / writes(&one_line));
     assert!(by_threads > 1.2 * by_line, "reads to a write: {by_threads}, in one line {by_line}");
 }
 
@@ -103,8 +101,7 @@ fn under_bfq_a_process_that_has_its_share_waits_for_one_tag_and_no_other() {
     };
     let mut profile = device(8, 1, 1, 1);
     profile.interface.command_queue = "ncq:8".into();
-    let mut simulator =
-        Simulator::new(&RunConfig { profile, ..config("bfq", 8, 64) }, ()).unwrap();
+    let mut simulator = Simulator::new(&RunConfig { profile, ..config("bfq", 8, 64) }, ()).unwrap();
     simulator.keep_completions();
     // The first has the tag, and takes longest.
     simulator.submit(&Request { sectors: 80, ..of(1, Direction::Read, 800) }).unwrap();
@@ -180,10 +177,20 @@ fn in_any_mixture_all_complete_and_what_overlaps_keeps_its_order() {
         let mut now = Ns::ZERO;
         let requests: Vec<Request> = (0..400)
             .map(|_| {
-                now = now + Ns(random.random_range(0..30_000));
-                let direction = if random.random_range(0..2) == 0 { Direction::Read } else { Direction::Write };
-                let plain = Request::new(now, Lsn(random.random_range(0..100)), random.random_range(1..40), direction);
-                Request { synchronous: random.random_range(0..2) == 0, process: random.random_range(0..5), ..plain }
+                now += Ns(random.random_range(0..30_000));
+                let direction =
+                    if random.random_range(0..2) == 0 { Direction::Read } else { Direction::Write };
+                let plain = Request::new(
+                    now,
+                    Lsn(random.random_range(0..100)),
+                    random.random_range(1..40),
+                    direction,
+                );
+                Request {
+                    synchronous: random.random_range(0..2) == 0,
+                    process: random.random_range(0..5),
+                    ..plain
+                }
             })
             .collect();
         let completions = run_trace(&config, &requests);

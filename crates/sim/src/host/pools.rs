@@ -51,9 +51,15 @@ impl RequestPools {
                 allowed: allowed.into(),
             };
             return match (self, apart) {
-                (RequestPools::Two, _) => Err(refused("request-pools", "two", "auto, one there: it has one set of tags")),
+                (RequestPools::Two, _) => {
+                    Err(refused("request-pools", "two", "auto, one there: it has one set of tags"))
+                }
                 (_, 0) => Ok(HostQueue::with_tags(length)),
-                _ => Err(refused("queue-counts", "waiting", "outstanding there: a tag is kept until completion")),
+                _ => Err(refused(
+                    "queue-counts",
+                    "waiting",
+                    "outstanding there: a tag is kept until completion",
+                )),
             };
         }
         if apart > 0 {

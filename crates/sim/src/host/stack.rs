@@ -124,7 +124,8 @@ impl HostStack {
             return Err(out_of_range("max-sectors-kb", config.max_sectors_kb, "1 to 1048576"));
         }
         let scheduler = host_sched::find(&config.scheduler)?;
-        let queue = config.request_pools.queue(length, config.slots_apart, scheduler.name, config.block_layer)?;
+        let queue =
+            config.request_pools.queue(length, config.slots_apart, scheduler.name, config.block_layer)?;
         // Schedulers index what they remember by slot.
         let slots = queue.slots();
         let knowledge = HostKnowledge { queue_length: slots, ..config.knowledge.clone() };

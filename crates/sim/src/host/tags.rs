@@ -150,7 +150,8 @@ mod tests {
 
     #[test]
     fn a_limit_is_the_most_that_those_limited_have_together() {
-        for (count, limit) in [(64, 16), (64, 48), (64, 1), (65, 24), (256, 96), (6, 3), (1, 1), (1000, 375)] {
+        for (count, limit) in [(64, 16), (64, 48), (64, 1), (65, 24), (256, 96), (6, 3), (1, 1), (1000, 375)]
+        {
             let mut tags = Tags::new(count);
             let mut taken = 0;
             while tags.has(limit) {
