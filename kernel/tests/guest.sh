@@ -32,7 +32,7 @@ esac
 tunables="$tunables async_depth=1 async_depth=65536 async_depth=8"
 forgiven=0
 fail() {
-    echo "guest: $name: $part: $*"; tail -n 5 /tmp/fio.out /tmp/fio.errors 2>/dev/null || true
+    echo "guest: $name: $part: $*"; tail -n 5 /tmp/fio.out /tmp/fio.errors 2>/dev/null | cut -c 1-300 || true
     dmesg | tail -n 60
     exit 1
 }
@@ -156,7 +156,7 @@ begin_load() {
         --trigger-file=/tmp/stop --trigger=true --verify_state_save=0 "$@" >/tmp/load.out 2>&1 &
     loader=$!
     while [ "$(completed)" = "$began_at" ]; do
-        kill -0 $loader 2>/dev/null || fail "the load ended: $(tail -n 3 /tmp/load.out)"
+        kill -0 $loader 2>/dev/null || fail "the load ended: $(tail -n 3 /tmp/load.out | cut -c 1-300)"
         sleep 0.1
     done
     sleep 0.5
@@ -166,12 +166,12 @@ end_load() {
     touch /tmp/stop
     code=0
     wait $loader || code=$?
-    # fio says 128 of a load that it was told to end, and names each job's error in the fifth field.
+    # fio says 128, or nothing, of a load that it was told to end, and names each job's error in the fifth field.
     case $code,${1:-} in
     124,* | 137,*) fail "the load does not end, of which nothing is out: $(unanswered | head -n 5)" ;;
-    128,) awk -F ';' '/^3;fio/ && $5 != 0 { exit 1 }' /tmp/load.out || fail "the load failed: $(tail -n 3 /tmp/load.out)" ;;
+    0, | 128,) awk -F ';' '/^3;fio/ && $5 != 0 { exit 1 }' /tmp/load.out || fail "the load failed: $(tail -n 3 /tmp/load.out | cut -c 1-300)" ;;
     *,gone) ;;
-    *) fail "the load ended with $code: $(tail -n 3 /tmp/load.out)" ;;
+    *) fail "the load ended with $code: $(tail -n 3 /tmp/load.out | cut -c 1-300)" ;;
     esac
 }
 # Schedulers, tunables and nr_requests change under what runs, each 100 ms, until /tmp/done is there.
