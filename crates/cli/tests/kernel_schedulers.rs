@@ -288,8 +288,9 @@ fn kyber_is_the_kernels() {
 }
 
 #[test]
-fn bfq_is_the_kernels_where_nothing_waits_but_for_its_idling() {
+fn bfq_is_the_kernels() {
     agrees("bfq");
+    chooses_alike("bfq");
 }
 
 #[test]
