@@ -35,11 +35,11 @@ bad=0
 for module in ${MODULES:-planewise-pass planewise-piq planewise-weave}; do
     log=$kernel/blktests/$module
     timeout --kill-after=10 "${LIMIT:-3000}" "$kernel/image" mem=1500M root=/dev/root rootfstype=hostfs rootflags=/ ro con=null con0=fd:0,fd:1 loglevel=4 \
-        kasan_multi_shot panic=-1 oops=panic init="$here/guest-blktests.sh" BLKTESTS="$blktests" MODULE="$module" INSTALLED="$installed" TESTS="${TESTS:-block}" \
+        kasan_multi_shot panic=-1 oops=panic init="$here/guest-blktests.sh" BLKTESTS="$blktests" MODULE="$module" INSTALLED="$installed" TESTS="$(echo "${TESTS:-block}" | tr " " ",")" \
         SECONDS_EACH="${SECONDS_EACH:-20}" \
         <&- >"$log" 2>&1 || true
     # A test that is run on a drive and without one has a line for each, and one more when it begins where nothing is known of it.
-    tests() { sed 's/\x1b\[[0-9;]*m//g' "$log" | tr -d '\r' | sed -n "s,^block/\([0-9]*\).*\[$1.*,\1," | sort -u; }
+    tests() { sed 's/\x1b\[[0-9;]*[A-Za-z]//g' "$log" | tr -d '\r' | sed -n "s,^block/\([0-9]*\).*\[$1.*,\1," | sort -u; }
     failed=
     for test in $(tests failed); do
         case " ${KNOWN:-} " in *" $test "*) ;; *) failed="$failed $test" ;; esac
