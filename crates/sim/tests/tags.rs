@@ -3,16 +3,13 @@
 
 mod common;
 
-use common::device;
+use common::{closed, device};
 use planewise_model::{Direction, Lsn, Ns, Profile, Request};
-use planewise_sim::drivers::closed_loop::{LoopOptions, run as run_loop};
 use planewise_sim::drivers::replay::{ReplayOptions, replay};
-use planewise_sim::host::{BlockLayer, QueueCounts, RequestPools};
+use planewise_sim::host::{BlockLayer, Merging, QueueCounts, RequestPools};
 use planewise_sim::observers::Completion;
 use planewise_sim::observers::invariants::Invariants;
-use planewise_sim::results::RunResult;
 use planewise_sim::{RunConfig, Simulator};
-use planewise_workload::jobs::JobFile;
 use std::sync::atomic::AtomicBool;
 
 fn config(scheduler: &str, tags: u32, queue: u32) -> RunConfig {
@@ -38,14 +35,6 @@ fn run_trace(config: &RunConfig, requests: &[Request]) -> Vec<Completion> {
     kept.0
 }
 
-fn run_jobs(config: &RunConfig, jobs: &str) -> RunResult {
-    let bytes = Simulator::new(config, ()).unwrap().user_sectors() * 512;
-    let mut workload = JobFile::parse(jobs, "test").unwrap().build(bytes, 7).unwrap();
-    let stop = AtomicBool::new(false);
-    let mut options = LoopOptions { stop: &stop, progress: &mut |_| {}, name: "test" };
-    run_loop(config, &mut workload, (), &mut options).unwrap().0
-}
-
 /// A reader of four requests beside a writer of sixteen, and six tags: who waits for one waits with one request, so that each has as many as the
 /// other, and the reader, whose requests are a quarter as long, hardly waits for the writer's sixteen.
 #[test]
@@ -53,13 +42,19 @@ fn before_few_tags_a_thread_with_many_requests_has_no_more_of_them_than_one_with
     let jobs = "[global]\nruntime = '1s'\ntime_based = true\n\
         [job.reads]\nrw = 'randread'\nbs = '16k'\niodepth = 4\n\
         [job.writes]\nrw = 'randwrite'\nbs = '64k'\niodepth = 16\n";
-    let threads = run_jobs(&config("noop", 6, 6), jobs);
-    let one_line = run_jobs(&RunConfig { block_layer: BlockLayer::Direct, ..config("noop", 6, 6) }, jobs);
-    let reads = |result: &RunResult| result.metrics.read.iops;
-    let writes = |result: &RunResult| result.metrics.write.iops;
-    assert!(reads(&threads) > 1.2 * reads(&one_line), "{} and {}", reads(&threads), reads(&one_line));
-    let (by_threads, by_line) = (reads(&threads) / writes(&threads), reads(&one_line) / writes(&one_line));
-    assert!(by_threads > 1.2 * by_line, "reads to a write: {by_threads}, in one line {by_line}");
+    let line = RunConfig { block_layer: BlockLayer::Direct, ..config("noop", 6, 6) };
+    // Reads, writes.
+    let counts = |config: &RunConfig| {
+        let done = closed(config, jobs);
+        let reads = done.iter().filter(|one| one.request.direction == Direction::Read).count();
+        (reads as f64, (done.len() - reads) as f64)
+    };
+    let (by_threads, by_line) = (counts(&config("noop", 6, 6)), counts(&line));
+    assert!(by_threads.0 > 1.2 * by_line.0, "{by_threads:?}, in one line {by_line:?}");
+    assert!(
+        by_threads.0 / by_threads.1 > 1.2 * by_line.0 / by_line.1,
+        "{by_threads:?}, in one line {by_line:?}"
+    );
 }
 
 /// How many requests of a kind enter at once in all.
@@ -124,6 +119,39 @@ fn under_bfq_a_process_that_has_its_share_waits_for_one_tag_and_no_other() {
     assert!(done.iter().any(|one| one.sequence == 0), "the first request had the tag");
 }
 
+/// A write that was kept out and then joins a waiting one takes no tag: what it might have been given is nothing to the next request.
+#[test]
+fn a_limit_ends_with_the_request_that_it_was_of() {
+    let of = |process, direction, page: u64| Request {
+        synchronous: true,
+        process,
+        ..Request::new(Ns::ZERO, Lsn(page * 8), 8, direction)
+    };
+    let mut profile = device(8, 1, 1, 1);
+    profile.interface.command_queue = "ncq:1".into();
+    let config = RunConfig { profile, merging: Merging::Full, ..config("bfq", 8, 64) };
+    let mut simulator = Simulator::new(&config, ()).unwrap();
+    simulator.submit(&of(1, Direction::Read, 0)).unwrap();
+    for at in 1..23 {
+        simulator.submit(&of(1, Direction::Read, 2 * at)).unwrap();
+    }
+    simulator.submit(&of(1, Direction::Write, 500)).unwrap();
+    let write = of(1, Direction::Write, 501);
+    assert!(!simulator.has_room(&write), "the process has its share, and the one tag is taken");
+    while !simulator.has_room(&write) {
+        let next = simulator.next_event();
+        simulator.advance(next).unwrap();
+    }
+    let pending = simulator.pending();
+    simulator.submit(&write).unwrap();
+    assert_eq!(simulator.pending(), pending, "it joined the one before it");
+    // Another process takes all tags of the first word that are free, the one tag among them.
+    for at in 0..16 {
+        simulator.submit(&of(2, Direction::Read, 600 + 2 * at)).unwrap();
+    }
+    assert!(simulator.has_room(&of(1, Direction::Read, 700)), "there are more than twenty tags for a read");
+}
+
 /// Two processes that begin together share a queue, as parts of one application do (`bfq_do_or_sched_stable_merge`): the reader has no precedence over the
 /// writer. One that begins later has a queue of its own, and raised weight.
 #[test]
@@ -135,7 +163,10 @@ fn under_bfq_processes_that_begin_together_are_served_as_one() {
              [job.reads]\nrw = 'randread'\nbs = '16k'\niodepth = 4\nstartdelay = '{later}'\n"
         );
         let tunables = vec![("rotational".to_owned(), rotational.to_owned())];
-        run_jobs(&RunConfig { tunables, ..config("bfq", 6, 64) }, &jobs).metrics.read.latency_ns.mean
+        let done = closed(&RunConfig { tunables, ..config("bfq", 6, 64) }, &jobs);
+        let reads = done.iter().filter(|one| one.request.direction == Direction::Read);
+        let times: Vec<f64> = reads.map(|one| (one.completed - one.request.arrival).0 as f64).collect();
+        times.iter().sum::<f64>() / times.len() as f64
     };
     let (together, after, apart) = (mean("100ms", "0"), mean("1s", "0"), mean("100ms", "1"));
     assert!(together > 2.0 * after, "{together} and {after} ns");

@@ -334,6 +334,8 @@ impl HostStack {
         if earlier == 0
             && let Some((slot, side)) = self.mergeable(request)
         {
+            // It needs no tag, whatever it would have been given.
+            self.asked.remove(&request.process);
             let conflict = self.conflicts.meets(pages);
             let newcomer = QueuedRequest::new(now, sequence, *request, pages, conflict);
             self.merge(slot, &newcomer);

@@ -2,7 +2,7 @@
 //! until it has one. Who began to wait first is woken first; it goes on while there are tags for it, and where there is none it is
 //! the last again. So each of many threads has its turn, however many requests one of them would make.
 //!
-//! Not modelled: the kernel wakes nobody until an eighth of the tags came back (eight at most), and a thread that comes just then may be faster than one
+//! Not modelled: write-back has threads of its own in the kernel, and here those of the process that a request names; the kernel wakes nobody until an eighth of the tags came back (eight at most), and a thread that comes just then may be faster than one
 //! that is being woken.
 
 use planewise_model::Request;
