@@ -36,13 +36,17 @@ for part in $parts; do configs="$configs $here/$part.config"; done
 # shellcheck disable=SC2086 # several files
 stamp=$(cat $configs "$archive" | cksum | tr ' ' -)
 [ "$(cat "$output/stamp" 2>/dev/null)" != "$stamp" ] || exit 0
-# Pristine, for builds elsewhere: one source for all.
-if [ ! -d "$source" ]; then
-    rm -rf "$source.new"
-    mkdir -p "$source.new"
-    tar -xf "$archive" -C "$source.new" --strip-components=1
-    mv "$source.new" "$source"
-fi
+# Pristine, for builds elsewhere: one source for all, which two may want at a time.
+mkdir -p "$root/target/kernels"
+(
+    flock 9
+    if [ ! -d "$source" ]; then
+        rm -rf "$source.new"
+        mkdir -p "$source.new"
+        tar -xf "$archive" -C "$source.new" --strip-components=1
+        mv "$source.new" "$source"
+    fi
+) 9>"$source.lock"
 mkdir -p "$output"
 began=$(date +%s)
 # shellcheck disable=SC2086

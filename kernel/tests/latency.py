@@ -39,7 +39,7 @@ REQUESTS = 64
 THINK = "2us"
 MEAN, P99 = 0.05, 0.10
 # Shown and not judged: kernel/README.md says what is known of them.
-KNOWN = {("three", "bfq"), ("many", "none")}
+KNOWN = {("many", "none")}
 
 
 def run(command, place):

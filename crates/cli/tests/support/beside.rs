@@ -302,6 +302,13 @@ pub struct Parting {
     pub ours: (usize, Ns),
 }
 
+/// Where two orders first differ.
+fn parting(kernel: &[(usize, Ns)], ours: &[(usize, Ns)]) -> Option<Parting> {
+    let mut pairs = kernel.iter().zip(ours).enumerate();
+    let (at, (kernel, ours)) = pairs.find(|(_, (one, other))| one.0 != other.0)?;
+    Some(Parting { at, kernel: *kernel, ours: *ours })
+}
+
 /// How the two compare.
 #[derive(Debug)]
 pub struct Beside {
@@ -321,6 +328,8 @@ pub struct Beside {
     pub latency: [[Latency; 2]; 2],
     /// First position that differs.
     pub parts: Option<Parting>,
+    /// The same where everything but the decision is the kernel's.
+    pub first_other_decision: Option<Parting>,
 }
 
 impl Beside {
@@ -368,10 +377,8 @@ impl Beside {
             rank: 1.0 - 6.0 * squares / (n * (n * n - 1.0)).max(1.0),
             displaced_max: ways().max().unwrap_or(0),
             latency: Direction::ALL.map(both),
-            parts: pairs()
-                .enumerate()
-                .find(|(_, (one, other))| one.0 != other.0)
-                .map(|(at, (kernel, ours))| Parting { at, kernel: *kernel, ours: *ours }),
+            parts: parting(&kernel, &own),
+            first_other_decision: parting(&events.issued, decisions),
         }
     }
 }

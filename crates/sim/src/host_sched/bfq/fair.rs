@@ -28,12 +28,23 @@ impl Entity {
     }
 }
 
+/// A queue without requests that has had more than virtual time gave it: it counts until virtual time has come where it ended (`bfq_idle_insert`).
+struct Idle {
+    queue: usize,
+    finish: u64,
+    weight: u64,
+}
+
 /// Virtual time.
 #[derive(Default)]
 pub(super) struct Clock {
     now: u64,
-    /// Of all active queues.
+    /// Of all active queues and of those that still count.
     weights: u64,
+    /// Active queues that are not in service.
+    waiting: usize,
+    /// Queues that still count, by their finish.
+    idle: Vec<Idle>,
 }
 
 fn span(sectors: u64, weight: u64) -> u64 {
@@ -42,14 +53,16 @@ fn span(sectors: u64, weight: u64) -> u64 {
 
 impl Clock {
     /// A queue that was without requests has some: it starts now, or where it left off when that is later.
-    pub(super) fn activate(&mut self, entity: &mut Entity, weight: u64) {
+    pub(super) fn activate(&mut self, queue: usize, entity: &mut Entity, weight: u64) {
+        self.count_no_more(queue);
         entity.finish = entity.finish.max(self.now);
         self.go_on(entity, weight);
     }
 
     /// A queue that was without requests has some in time: it starts where it left off, even when that is past; a part of what it is late by is
     /// forgiven, less to one whose weight is raised `factor` times.
-    pub(super) fn take_up(&mut self, entity: &mut Entity, weight: u64, factor: u64) {
+    pub(super) fn take_up(&mut self, queue: usize, entity: &mut Entity, weight: u64, factor: u64) {
+        self.count_no_more(queue);
         let was_late = self.now > entity.finish;
         self.go_on(entity, weight);
         let late = self.now.saturating_sub(entity.finish) / factor;
@@ -73,6 +86,7 @@ impl Clock {
         entity.service = 0;
         entity.is_active = true;
         self.weights += weight;
+        self.waiting += 1;
     }
 
     /// The share of a whole that an active queue's weight gives it, rounded.
@@ -84,6 +98,7 @@ impl Clock {
     pub(super) fn serve(&mut self, entity: &mut Entity, sectors: u64) {
         entity.service += sectors;
         self.now += span(sectors, self.weights);
+        self.forget();
     }
 
     /// A turn ends: what the queue had counts, not what it might have had.
@@ -93,21 +108,64 @@ impl Clock {
         entity.is_active = false;
     }
 
+    /// A queue whose turn ended has no requests: where it is ahead of virtual time its weight counts on, and so slows what the others are charged
+    /// with (`__bfq_deactivate_entity`).
+    pub(super) fn rest(&mut self, queue: usize, entity: &Entity) {
+        if entity.finish > self.now {
+            let at = self.idle.partition_point(|other| other.finish <= entity.finish);
+            self.idle.insert(at, Idle { queue, finish: entity.finish, weight: entity.weight });
+            self.weights += entity.weight;
+        }
+    }
+
+    fn count_no_more(&mut self, queue: usize) {
+        if let Some(at) = self.idle.iter().position(|idle| idle.queue == queue) {
+            self.weights -= self.idle.remove(at).weight;
+        }
+    }
+
+    /// Virtual time has come to where a resting queue ended: it counts no more. One at a time, and with nobody else waiting virtual time goes back to
+    /// the last of them, as Linux does (`bfq_forget_idle`).
+    fn forget(&mut self) {
+        let Some(last) = self.idle.last() else { return };
+        if self.waiting == 0 && last.finish <= self.now {
+            self.now = last.finish;
+        }
+        if self.idle[0].finish <= self.now {
+            self.weights -= self.idle.remove(0).weight;
+        }
+    }
+
     /// A queue that is not in service needs a different budget.
     pub(super) fn rebudget(&self, entity: &mut Entity, budget: u64) {
         entity.budget = budget;
         entity.finish = entity.start + span(budget, entity.weight);
     }
 
-    /// The next among active queues; virtual time jumps to the earliest start when none has started.
+    /// A queue is in service: it waits no more.
+    pub(super) fn begin_turn(&mut self) {
+        self.waiting -= 1;
+    }
+
+    /// Whether a queue that has changed comes before the one that would be next (`bfq_update_next_in_service`): it has started, and ends earlier.
+    pub(super) fn comes_before(&self, changed: &Entity, next: &Entity) -> bool {
+        changed.start <= self.now && next.finish > changed.finish
+    }
+
+    /// The next among queues that wait. Where none has started, virtual time jumps to the earliest start, while none is in service: one that is has
+    /// started (`__bfq_lookup_next_entity`).
     pub(super) fn next<'a>(
         &mut self,
-        active: impl Iterator<Item = (usize, &'a Entity)> + Clone,
+        waiting: impl Iterator<Item = (usize, &'a Entity)> + Clone,
+        is_serving: bool,
     ) -> Option<usize> {
-        let earliest = active.clone().map(|(_, entity)| entity.start).min()?;
-        self.now = self.now.max(earliest);
-        let now = self.now;
-        let eligible = active.filter(|(_, entity)| entity.start <= now);
+        let earliest = waiting.clone().map(|(_, entity)| entity.start).min()?;
+        let now = self.now.max(earliest);
+        if !is_serving && now > self.now {
+            self.now = now;
+            self.forget();
+        }
+        let eligible = waiting.filter(|(_, entity)| entity.start <= now);
         eligible.min_by_key(|&(queue, entity)| (entity.finish, queue)).map(|(queue, _)| queue)
     }
 }
@@ -125,10 +183,11 @@ mod tests {
         let mut had = [0u64; 3];
         for queue in 0..3 {
             entities[queue].budget = budgets[queue];
-            clock.activate(&mut entities[queue], weights[queue]);
+            clock.activate(queue, &mut entities[queue], weights[queue]);
         }
         for _ in 0..10_000 {
-            let queue = clock.next(entities.iter().enumerate()).unwrap();
+            let queue = clock.next(entities.iter().enumerate(), false).unwrap();
+            clock.begin_turn();
             clock.serve(&mut entities[queue], budgets[queue]);
             clock.end_turn(&mut entities[queue]);
             clock.go_on(&mut entities[queue], weights[queue]);
@@ -147,12 +206,54 @@ mod tests {
     fn a_queue_that_was_idle_has_no_claim_on_what_it_missed() {
         let mut clock = Clock::default();
         let [mut one, mut other] = [Entity { budget: 100, ..Entity::default() }; 2];
-        clock.activate(&mut one, 100);
+        clock.activate(0, &mut one, 100);
+        clock.begin_turn();
         clock.serve(&mut one, 100_000);
-        clock.activate(&mut other, 100);
+        clock.activate(1, &mut other, 100);
         assert!(other.start == clock.now && other.start > 0);
         // And one that had little of its turn is charged for little.
         clock.end_turn(&mut other);
         assert_eq!(other.finish, other.start);
+    }
+
+    /// A queue that had its share in advance and rests slows virtual time for the other until it is made up for.
+    #[test]
+    fn a_resting_queue_counts_until_virtual_time_has_come_to_its_end() {
+        let mut clock = Clock::default();
+        let [mut one, mut other] = [Entity { budget: 100, ..Entity::default() }; 2];
+        clock.activate(0, &mut one, 100);
+        clock.activate(1, &mut other, 100);
+        assert_eq!(clock.next([(0, &one), (1, &other)].into_iter(), false), Some(0));
+        clock.begin_turn();
+        clock.serve(&mut one, 100);
+        clock.end_turn(&mut one);
+        clock.rest(0, &one);
+        assert_eq!((clock.now, clock.weights), (span(100, 200), 200));
+        clock.begin_turn();
+        clock.serve(&mut other, 60);
+        assert_eq!((clock.now, clock.weights), (span(100, 200) + span(60, 200), 200));
+        // It passes the end of the first, goes back to it, and from there on counts the second alone.
+        clock.serve(&mut other, 60);
+        assert_eq!((clock.now, clock.weights), (one.finish, 100));
+        clock.serve(&mut other, 10);
+        assert_eq!(clock.now, one.finish + span(10, 100));
+        // It comes back before that, and counts once.
+        clock.end_turn(&mut other);
+        clock.rest(1, &other);
+        let before = clock.weights;
+        clock.activate(1, &mut other, 100);
+        assert_eq!((before, clock.weights), (100, 100));
+    }
+
+    /// Virtual time does not jump to a queue that becomes the next while another has the disk, and so not when that one stops.
+    #[test]
+    fn virtual_time_jumps_only_while_nobody_is_served() {
+        let mut clock = Clock::default();
+        let mut late = Entity { budget: 100, finish: 1000, ..Entity::default() };
+        clock.activate(0, &mut late, 100);
+        assert_eq!(clock.next([(0, &late)].into_iter(), true), Some(0));
+        assert_eq!(clock.now, 0);
+        assert_eq!(clock.next([(0, &late)].into_iter(), false), Some(0));
+        assert_eq!(clock.now, 1000);
     }
 }

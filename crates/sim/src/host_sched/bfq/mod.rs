@@ -70,6 +70,8 @@ struct Bfq {
     /// Queues with requests, or in service.
     active: Vec<usize>,
     in_service: Option<usize>,
+    /// The queue that has its turn next, as it was found when a queue last changed: not always whom virtual time would choose now.
+    next: Option<usize>,
     /// While the disk waits for the queue in service: until when.
     idle_until: Option<Ns>,
     /// Since when it last did.
@@ -98,6 +100,7 @@ impl Bfq {
             clock: Clock::default(),
             active: Vec::with_capacity(slots as usize + 1),
             in_service: None,
+            next: None,
             idle_until: None,
             idle_since: Ns::ZERO,
             waiting: 0,
@@ -198,8 +201,11 @@ impl Bfq {
             _ if !queue.synchronous => (false, Ns::ZERO),
             _ if took < SHORT && settings.rotational => (queue.is_seeky(), settings.slice_idle),
             _ if took < SHORT => (queue.is_seeky(), SEEKY_IDLE),
-            _ if took > LONG => (queue.entity.service < settings.max_budget / 2, took),
-            _ => (queue.is_seeky(), took),
+            // Whole milliseconds, down.
+            _ if took > LONG => {
+                (queue.entity.service < settings.max_budget / 2, Ns::from_millis(took.0 / 1_000_000))
+            }
+            _ => (queue.is_seeky(), Ns::from_millis(took.0 / 1_000_000)),
         };
         let timed_out = end == End::BudgetTimeout && queue.entity.left() >= queue.entity.budget / 3;
         if queue.is_raised() || !slow && !timed_out {
@@ -236,6 +242,7 @@ impl Bfq {
                 queue.entity.service = 0;
             }
             queue.rests(now);
+            self.clock.rest(number, &queue.entity);
             self.active.retain(|other| *other != number);
             return;
         }
@@ -243,6 +250,7 @@ impl Bfq {
         let queue = &mut self.queues[number];
         let weight = queue.weight();
         self.clock.go_on(&mut queue.entity, weight);
+        self.update_next(Some(number));
     }
 
     /// What the idle timer does, if it rang by now.
@@ -257,6 +265,21 @@ impl Bfq {
                 self.expire(at, self.idle_since, End::TooIdle);
             }
         }
+    }
+
+    /// Finds the queue that has its turn next, after one has changed or without that (`bfq_update_next_in_service`).
+    fn update_next(&mut self, changed: Option<usize>) {
+        if let Some(number) = changed.filter(|number| self.next != Some(*number)) {
+            let entity = &self.queues[number].entity;
+            if self.next.is_none_or(|next| self.clock.comes_before(entity, &self.queues[next].entity)) {
+                self.next = changed;
+                return;
+            }
+        }
+        let queues = &self.queues;
+        let waiting = self.active.iter().filter(|&&number| self.in_service != Some(number));
+        let waiting = waiting.map(|&number| (number, &queues[number].entity));
+        self.next = self.clock.next(waiting, self.in_service.is_some());
     }
 
     /// The queue that may dispatch; [`None`] while the disk waits for the one in service (`bfq_select_queue`).
@@ -280,9 +303,7 @@ impl Bfq {
             };
             self.expire(now, now, end);
         }
-        let queues = &self.queues;
-        let active = self.active.iter().map(|&number| (number, &queues[number].entity));
-        let number = self.clock.next(active)?;
+        let number = self.next?;
         self.counts.turns += 1;
         let queue = &mut self.queues[number];
         queue.fifo_checked = false;
@@ -290,6 +311,8 @@ impl Bfq {
         // A raised weight stretches the turn as well.
         queue.turn_end = now + Ns(self.settings.timeout.0 * queue.raise_factor());
         self.in_service = Some(number);
+        self.clock.begin_turn();
+        self.update_next(None);
         Some(number)
     }
 
@@ -306,7 +329,10 @@ impl Bfq {
         let charge = self.charge(number, self.sectors[next.index()]);
         let queue = &mut self.queues[number];
         let budget = queue.max_budget.max(charge).max(queue.entity.service);
-        self.clock.rebudget(&mut queue.entity, budget);
+        if budget != queue.entity.budget {
+            self.clock.rebudget(&mut queue.entity, budget);
+            self.update_next(Some(number));
+        }
     }
 
     /// A queue that was without requests has one (`bfq_bfqq_handle_idle_busy_switch`).
@@ -330,10 +356,11 @@ impl Bfq {
         self.active.push(number);
         let (weight, factor) = (queue.weight(), queue.raise_factor());
         if goes_on {
-            self.clock.take_up(&mut queue.entity, weight, factor);
+            self.clock.take_up(number, &mut queue.entity, weight, factor);
         } else {
-            self.clock.activate(&mut queue.entity, weight);
+            self.clock.activate(number, &mut queue.entity, weight);
         }
+        self.update_next(Some(number));
         let Some(serving) = self.in_service else { return };
         let serving_queue = &self.queues[serving];
         if goes_on && factor >= serving_queue.raise_factor()
