@@ -1,7 +1,8 @@
 //! sysbench's random file test (`--test=fileio --file-test-mode=rndrw`, version 0.4) on files opened with O_DIRECT on ext4.
 //!
-//! All threads take requests from one counter. Reads and writes alternate so that their ratio holds at any time; offsets are
-//! uniform over all files. After every `fsync_freq` requests each file is synchronised once, by whatever threads are free: the
+//! All threads take requests from one counter. A thread reads while too few of the requests before it were reads, and else writes; offsets
+//! are uniform over all files. sysbench (0.4 and 1.0) counts what is complete, so that threads whose requests are under way together all
+//! decide the same: they read and write in bunches. After every `fsync_freq` requests each file is synchronised once, by whatever threads are free: the
 //! file system then commits the inodes that writes changed. Data bypassed the page cache; with flushes the commit flushes the device's
 //! cache, and a file without an inode to commit costs a flush of its own, as in ext4.
 
@@ -29,10 +30,12 @@ struct SysbenchFile {
     flushes: bool,
     random: Generator,
     performed: u64,
-    /// Reads and writes taken so far.
-    taken: [u64; 2],
+    /// Reads and writes that the ratio goes by.
+    counted: [u64; 2],
+    counts: Counts,
     done: u64,
-    /// Whether anything was written since all files were synchronised.
+    /// Whether a write was begun ever, and since all files were synchronised.
+    has_written: bool,
     is_dirty: bool,
     /// Next file to synchronise, during the run and at its end.
     fsynced: usize,
@@ -44,6 +47,15 @@ struct SysbenchFile {
     finished: u32,
     journal: Journal,
     woken: Vec<u32>,
+}
+
+/// The requests that decide what the next one is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// Those that are complete, as sysbench counts.
+    Completed,
+    /// Those that were begun: reads and writes alternate, however many threads there are.
+    Issued,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,6 +78,11 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
     }
     let journal_bytes = of.journal_size()?;
     let flushes = of.switch("flushes")?;
+    let counts = of.get("ratio_counts", |text| match text {
+        "completed" => Ok(Counts::Completed),
+        "issued" => Ok(Counts::Issued),
+        _ => Err("completed or issued".to_owned()),
+    })?;
     let laid = lay_out(
         device_bytes,
         &vec![size; count as usize],
@@ -87,8 +104,10 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
         flushes,
         random: generator(seed, "sysbench file"),
         performed: 0,
-        taken: [0; 2],
+        counted: [0; 2],
+        counts,
         done: 0,
+        has_written: false,
         is_dirty: false,
         fsynced: 0,
         fsynced_at_end: 0,
@@ -106,7 +125,7 @@ impl SysbenchFile {
     fn file_to_sync(&mut self) -> Option<usize> {
         let all = self.files.len();
         if self.performed == self.max_requests {
-            let wants = self.fsync_end && self.taken[1] > 0 && self.fsynced_at_end < all;
+            let wants = self.fsync_end && self.has_written && self.fsynced_at_end < all;
             return wants.then(|| {
                 self.fsynced_at_end += 1;
                 self.fsynced_at_end - 1
@@ -140,16 +159,17 @@ impl SysbenchFile {
     }
 
     fn io(&mut self) -> Io {
-        // sysbench keeps the ratio after each request, not on average.
-        let [reads, writes] = self.taken.map(|taken| taken as f64 + 1.0);
+        let [reads, writes] = self.counted.map(|counted| counted as f64 + 1.0);
         let direction = if reads / writes < self.ratio { Direction::Read } else { Direction::Write };
-        self.taken[direction.index()] += 1;
+        if self.counts == Counts::Issued {
+            self.counted[direction.index()] += 1;
+        }
         self.performed += 1;
         let place = self.random.random_range(0..self.blocks);
         let per_file = self.files[0].size / self.block;
         let file = (place / per_file) as usize;
         if direction == Direction::Write {
-            (self.is_dirty, self.changed[file]) = (true, true);
+            (self.has_written, self.is_dirty, self.changed[file]) = (true, true, true);
         }
         let start = self.files[file].at(place % per_file * self.block);
         Io::transfer(Lsn(start / 512), (self.block / 512) as u32, direction, true)
@@ -210,7 +230,12 @@ impl Workload for SysbenchFile {
             }
         } else {
             self.threads[process as usize] = Thread::Ready;
-            self.done += u64::from(request.is_transfer());
+            if request.is_transfer() {
+                self.done += 1;
+                if self.counts == Counts::Completed {
+                    self.counted[request.direction.index()] += 1;
+                }
+            }
         }
     }
 
