@@ -251,3 +251,81 @@ impl Workload for SysbenchFile {
         Some(("requests", self.done))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Model;
+    use crate::{Step, Workload};
+    use planewise_model::Direction::{self, Read, Write};
+    use planewise_model::{Ns, Request};
+
+    /// Without fsyncs, and with threads that are awake at once.
+    fn model(threads: u32, counts: &str) -> Box<dyn Workload> {
+        let mut model = Model::embedded("sysbench-file").unwrap();
+        let threads = threads.to_string();
+        for (key, value) in [
+            ("threads", threads.as_str()),
+            ("ratio_counts", counts),
+            ("fsync_freq", "0"),
+            ("wakeup_time", "0"),
+        ] {
+            model.set(key, value).unwrap();
+        }
+        model.build(60 << 30, 1).unwrap()
+    }
+
+    fn begin(workload: &mut dyn Workload, thread: u32) -> Request {
+        match workload.next(thread, Ns::ZERO) {
+            Step::Submit(io) => io.request(Ns::ZERO, thread),
+            other => panic!("thread {thread}: {other:?}"),
+        }
+    }
+
+    /// Directions in rounds: all threads begin a request, then all of them are complete.
+    fn rounds(counts: &str, threads: u32, rounds: usize) -> Vec<Vec<Direction>> {
+        let mut workload = model(threads, counts);
+        let mut found = Vec::new();
+        for _ in 0..rounds {
+            let begun: Vec<Request> = (0..threads).map(|thread| begin(&mut *workload, thread)).collect();
+            for (thread, request) in (0..threads).zip(&begun) {
+                workload.completed(thread, request, Ns::ZERO);
+            }
+            found.push(begun.iter().map(|request| request.direction).collect());
+        }
+        found
+    }
+
+    #[test]
+    fn threads_whose_requests_are_under_way_together_all_read_or_all_write() {
+        let rounds = rounds("completed", 16, 1000);
+        assert_eq!(rounds[0], [Read; 16], "nothing is complete, so that reads are too few for each of them");
+        assert_eq!(rounds[1], [Write; 16], "16 reads and no write are complete");
+        assert!(rounds.iter().all(|round| round.iter().all(|direction| *direction == round[0])));
+        let reads = rounds.iter().flatten().filter(|direction| **direction == Read).count();
+        assert!(reads.abs_diff(9600) <= 16, "{reads} of 16000 requests, of which 0.6 are to be reads");
+    }
+
+    #[test]
+    fn requests_that_count_when_they_begin_alternate_whatever_the_threads() {
+        let flat = |threads: u32, rounds_of: usize| rounds("issued", threads, rounds_of).concat();
+        let (alone, together) = (flat(1, 1600), flat(16, 100));
+        assert_eq!(alone, together, "how many threads there are changes nothing");
+        assert_eq!(together[..10], [Read, Write, Read, Write, Read, Read, Write, Read, Write, Read]);
+        assert!(
+            together.windows(2).all(|two| two != [Write; 2])
+                && together.windows(3).all(|three| three != [Read; 3])
+        );
+        // A thread alone has no request under way when it decides.
+        assert_eq!(alone, rounds("completed", 1, 1600).concat());
+    }
+
+    #[test]
+    fn what_is_under_way_counts_only_from_its_end_on() {
+        let mut workload = model(3, "completed");
+        let first = begin(&mut *workload, 0);
+        assert_eq!([first.direction, begin(&mut *workload, 1).direction], [Read; 2]);
+        workload.completed(0, &first, Ns::ZERO);
+        // One read is complete: another would be two for a write, above 1.5.
+        assert_eq!([begin(&mut *workload, 2).direction, begin(&mut *workload, 0).direction], [Write; 2]);
+    }
+}
