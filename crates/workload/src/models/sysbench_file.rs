@@ -2,9 +2,9 @@
 //!
 //! All threads take requests from one counter. A thread reads while too few of the requests before it were reads, and else writes; offsets
 //! are uniform over all files. sysbench (0.4 and 1.0) counts what is complete, so that threads whose requests are under way together all
-//! decide the same: they read and write in bunches. After every `fsync_freq` requests each file is synchronised once, by whatever threads are free: the
-//! file system then commits the inodes that writes changed. Data bypassed the page cache; with flushes the commit flushes the device's
-//! cache, and a file without an inode to commit costs a flush of its own, as in ext4.
+//! decide the same: they read and write in bunches. After every `fsync_freq` requests each file is synchronised once, by whatever threads
+//! are free: the file system then commits the inodes that writes changed. Data bypassed the page cache; with flushes the commit flushes the
+//! device's cache, and a file without an inode to commit costs a flush of its own, as in ext4.
 
 use super::files::{File, lay_out};
 use super::journal::Journal;
