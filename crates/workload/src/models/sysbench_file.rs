@@ -267,6 +267,7 @@ mod tests {
             ("threads", threads.as_str()),
             ("ratio_counts", counts),
             ("fsync_freq", "0"),
+            ("max_requests", "100000"),
             ("wakeup_time", "0"),
         ] {
             model.set(key, value).unwrap();
