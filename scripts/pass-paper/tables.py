@@ -180,8 +180,8 @@ def main():
         for what, name in (("table 2", "in turn"), ("table 2 drawn", "drawn"), ("table 2 and pass_over 0", "in turn, `pass_over` 0")):
             if pick(causes, "MB/s", what=what, device=device):
                 cause((names[device], name), what=what, device=device)
-        if pick(models, "MB/s", what="file-benchmark", device=device):
-            cause((names[device], "*model*, drawn"), models, what="file-benchmark", device=device)
+            if what == "table 2 drawn" and pick(models, "MB/s", what="file-benchmark", device=device):
+                cause((names[device], "*model*, drawn"), models, what="file-benchmark", device=device)
 
     print("\n## erases, over none")
     head("trace of", "allocation", "", *["none", "mq-deadline", "kyber", "bfq", "PASS: none", "region", "device"])
