@@ -259,17 +259,17 @@ mod tests {
     use planewise_model::Direction::{self, Read, Write};
     use planewise_model::{Ns, Request};
 
-    /// Without fsyncs, and with threads that are awake at once.
-    fn model(threads: u32, counts: &str) -> Box<dyn Workload> {
+    /// Without fsyncs, and with threads that are awake at once. What counts is the default's where nothing is said.
+    fn model(threads: u32, counts: Option<&str>) -> Box<dyn Workload> {
         let mut model = Model::embedded("sysbench-file").unwrap();
         let threads = threads.to_string();
-        for (key, value) in [
+        let always = [
             ("threads", threads.as_str()),
-            ("ratio_counts", counts),
             ("fsync_freq", "0"),
             ("max_requests", "100000"),
             ("wakeup_time", "0"),
-        ] {
+        ];
+        for (key, value) in always.into_iter().chain(counts.map(|counts| ("ratio_counts", counts))) {
             model.set(key, value).unwrap();
         }
         model.build(60 << 30, 1).unwrap()
@@ -283,7 +283,7 @@ mod tests {
     }
 
     /// Directions in rounds: all threads begin a request, then all of them are complete.
-    fn rounds(counts: &str, threads: u32, rounds: usize) -> Vec<Vec<Direction>> {
+    fn rounds(counts: Option<&str>, threads: u32, rounds: usize) -> Vec<Vec<Direction>> {
         let mut workload = model(threads, counts);
         let mut found = Vec::new();
         for _ in 0..rounds {
@@ -298,7 +298,9 @@ mod tests {
 
     #[test]
     fn threads_whose_requests_are_under_way_together_all_read_or_all_write() {
-        let rounds = rounds("completed", 16, 1000);
+        let by_default = rounds(None, 16, 1000);
+        let rounds = rounds(Some("completed"), 16, 1000);
+        assert_eq!(by_default, rounds);
         assert_eq!(rounds[0], [Read; 16], "nothing is complete, so that reads are too few for each of them");
         assert_eq!(rounds[1], [Write; 16], "16 reads and no write are complete");
         assert!(rounds.iter().all(|round| round.iter().all(|direction| *direction == round[0])));
@@ -308,7 +310,7 @@ mod tests {
 
     #[test]
     fn requests_that_count_when_they_begin_alternate_whatever_the_threads() {
-        let flat = |threads: u32, rounds_of: usize| rounds("issued", threads, rounds_of).concat();
+        let flat = |threads: u32, rounds_of: usize| rounds(Some("issued"), threads, rounds_of).concat();
         let (alone, together) = (flat(1, 1600), flat(16, 100));
         assert_eq!(alone, together, "how many threads there are changes nothing");
         assert_eq!(together[..10], [Read, Write, Read, Write, Read, Read, Write, Read, Write, Read]);
@@ -317,12 +319,12 @@ mod tests {
                 && together.windows(3).all(|three| three != [Read; 3])
         );
         // A thread alone has no request under way when it decides.
-        assert_eq!(alone, rounds("completed", 1, 1600).concat());
+        assert_eq!(alone, rounds(Some("completed"), 1, 1600).concat());
     }
 
     #[test]
     fn what_is_under_way_counts_only_from_its_end_on() {
-        let mut workload = model(3, "completed");
+        let mut workload = model(3, None);
         let first = begin(&mut *workload, 0);
         assert_eq!([first.direction, begin(&mut *workload, 1).direction], [Read; 2]);
         workload.completed(0, &first, Ns::ZERO);
