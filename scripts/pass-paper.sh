@@ -2,7 +2,7 @@
 # The PASS paper's benchmarks in a real Linux in simulated time: docs/schedulers/pass-in-linux.md. Each part is a table or a figure; a run that is there
 # already is not made again, so that what was stopped goes on.
 #
-#     scripts/pass-paper.sh [PART...]      parts: models table2 figure8 figure9 figure10 causes erases; all of them without
+#     scripts/pass-paper.sh [PART...]      parts: models table2 figure8 figure9 figure10 causes erases; all of them without. Only `models` needs no Linux
 #
 # PLANEWISE  the program               (default: target/release/planewise)
 # OUT        what comes out            (default: target/pass-paper): PART.tsv, and runs/ with a results.json for each call of the program
@@ -23,9 +23,6 @@ fail() {
 }
 
 [ -x "$PLANEWISE" ] || fail "no program at $PLANEWISE: cargo build --release, or name it with PLANEWISE="
-[ -x target/linux/kernel ] || fail "no kernel in target/linux: make linux"
-[ -x target/linux-root/usr/bin/sysbench ] || fail "no programs in target/linux-root: make linux-root"
-[ -f target/kernel/planewise-pass.ko ] || fail "no modules in target/kernel: make kernel KERNEL=target/linux/source"
 command -v python3 >/dev/null || fail "no python3: apt install python3"
 mkdir -p "$OUT/runs" "$OUT/recipes" "$OUT/traces"
 
@@ -307,9 +304,16 @@ models() {
     for number in 1 2 3 4 5 6; do
         size=10g
         case $number in 2 | 4 | 6) size=7g ;; esac
-        model "what=file-benchmark,device=ssd$number" --target "sim:ssd$number" --workload file-benchmark --set file_size=$size
+        for device in "ssd$number" "ssd$number:processor.drains_to_turn=true"; do
+            model "what=file-benchmark,device=$device" --target "sim:$device" --workload file-benchmark --set file_size=$size
+        done
     done
     model "what=sysbench-file,device=ssd1" --target sim:ssd1 --workload sysbench-file --vary threads=1,2,4,8,16,32,64
+    for device in $DRIVES; do
+        for counts in completed issued; do
+            model "what=sysbench-file $counts,device=$device" --target "sim:$device" --workload sysbench-file --vary threads=16,64 --set ratio_counts=$counts
+        done
+    done
     for what in simple complex; do
         requests=1000
         [ $what = complex ] || requests=5000
@@ -336,7 +340,12 @@ model() {
 [ $# -gt 0 ] || set -- models figure9 table2 figure10 figure8 causes erases
 for part; do
     case $part in
-    models | table2 | figure8 | figure9 | figure10 | causes | erases) ;;
+    models) ;;
+    table2 | figure8 | figure9 | figure10 | causes | erases)
+        [ -x target/linux/kernel ] || fail "no kernel in target/linux: make linux"
+        [ -x target/linux-root/usr/bin/sysbench ] || fail "no programs in target/linux-root: make linux-root"
+        [ -f target/kernel/planewise-pass.ko ] || fail "no modules in target/kernel: make kernel KERNEL=target/linux/source"
+        ;;
     *) fail "found part '$part'; allowed: models table2 figure8 figure9 figure10 causes erases" ;;
     esac
 done

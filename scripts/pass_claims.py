@@ -344,13 +344,17 @@ def measure_causes(planewise):
         return [*(f"{by[name]:.1f}" for name in three), f"{by['pass'] / by['noop']:.3f}", f"{by['pass'] / max(by['noop'], by['deadline']):.3f}"]
 
     gains = ("PASS over NOOP", "over the better")
+    # What decides whether sysbench's next request reads or writes.
+    orders = ("completed", "issued")
     rows = []
-    for workload, threads, depths in (("file-benchmark", 4, (1, 2, 32)), *(("sysbench-file", n, (1, 4, 8, 16, 32)) for n in (16, 32, 64))):
+    jobs = [("file-benchmark", "–", 4, (1, 2, 32)), *(("sysbench-file", order, n, (1, 4, 8, 16, 32)) for order in orders for n in (16, 32, 64))]
+    for workload, order, threads, depths in jobs:
+        counts = f";ratio_counts={order}" if order in orders else ""
         for depth in depths:
-            found = planewise.throughput("ssd1", workload, "--set", f"threads={threads}", "--command-queue", f"ncq:{depth}", *ELEVATOR, schedulers=three)
-            rows.append((workload, threads, depth, *cells(found, None)))
+            found = planewise.throughput("ssd1", workload, "--set", f"threads={threads}{counts}", "--command-queue", f"ncq:{depth}", *ELEVATOR, schedulers=three)
+            rows.append((workload, order, threads, depth, *cells(found, None)))
     print("\nThe device's command queue (MB/s).")
-    table(("workload", "threads", "commands", *three, *gains), rows)
+    table(("workload", "counts", "threads", "commands", *three, *gains), rows)
 
     rows = []
     variants = {
@@ -365,15 +369,17 @@ def measure_causes(planewise):
     }
     for what, changes in variants.items():
         target = planewise.variant("variant", **changes)
-        for threads, depth in ((32, 8), (64, 32)):
-            found = planewise.throughput(target, "sysbench-file", "--set", f"threads={threads}", "--command-queue", f"ncq:{depth}", *ELEVATOR, schedulers=three)
-            rows.append((what, f"{threads} / {depth}", *cells(found, None)))
+        for order in orders:
+            for threads, depth in ((32, 8), (64, 32)):
+                found = planewise.throughput(target, "sysbench-file", "--set", f"threads={threads};ratio_counts={order}", "--command-queue", f"ncq:{depth}", *ELEVATOR, schedulers=three)
+                rows.append((what, order, f"{threads} / {depth}", *cells(found, None)))
     for what, changes in (("ssd-b, all as it is", {}), ("ssd-b, no turns", {"turn_ns": 0}), ("ssd-b, a link of 10 GB/s", {"mb_per_s": 10_000})):
         target = planewise.variant("variant", "ssd-b", **changes)
-        found = planewise.throughput(target, "sysbench-file", "--set", "threads=64", *ELEVATOR, *HIGH_END, schedulers=three)
-        rows.append((what, "64 / 32", *cells(found, None)))
+        for order in orders:
+            found = planewise.throughput(target, "sysbench-file", "--set", f"threads=64;ratio_counts={order}", *ELEVATOR, *HIGH_END, schedulers=three)
+            rows.append((what, order, "64 / 32", *cells(found, None)))
     print("\nOne part at a time, of ssd1 if nothing else is said (sysbench-file, MB/s).")
-    table(("part", "threads / commands", *three, *gains), rows)
+    table(("part", "counts", "threads / commands", *three, *gains), rows)
 
     rows = []
     for what, target in (("as it is", "ssd1"), ("a write of part of a page reads nothing", planewise.variant("variant", read_modify_write="false"))):

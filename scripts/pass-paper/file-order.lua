@@ -1,7 +1,8 @@
 -- sysbench's file test with one thing changed: who decides whether the next request reads or writes.
---   completed  a read while too few reads are complete, by counters that all threads share: what sysbench's own test does
+--   completed  a read while too few reads are complete, by counters that all threads share: what sysbench's own test does, and the model
+--              `sysbench-file` of planewise with ratio_counts = completed, its default
 --   own        the same, by each thread's own counters
---   issued     by shared counters of what was begun, complete or not: what the model `sysbench-file` of planewise does
+--   issued     by shared counters of what was begun, complete or not: the model with ratio_counts = issued
 --   random     each request is drawn by itself
 -- Only one thread runs at a time in the guest, and none is interrupted between two system calls, as these are where time passes: the shared
 -- counters need no lock.

@@ -256,6 +256,7 @@ impl Context<'_> {
             published_value: published,
             measured_value: measured,
             verdict,
+            in_linux: entry.in_linux.clone(),
             why: if is_good { Vec::new() } else { paragraphs(&entry.why) },
         })
     }

@@ -120,6 +120,8 @@ pub struct CheckEntry {
     #[serde(default)]
     pub self_test: bool,
     pub only: Option<Size>,
+    /// What was measured of this in a real Linux, in words: nothing here makes it.
+    pub in_linux: Option<String>,
     #[serde(default)]
     pub why: String,
 }

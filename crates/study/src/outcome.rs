@@ -180,6 +180,8 @@ pub struct Check {
     pub measured_value: Option<f64>,
     /// None for what nobody published.
     pub verdict: Option<Verdict>,
+    /// What was measured of this in a real Linux, as the study's file has it.
+    pub in_linux: Option<String>,
     /// Why it comes out otherwise, paragraphs; empty when it holds or nobody knows.
     pub why: Vec<String>,
 }

@@ -189,6 +189,11 @@ impl Study {
             if published.iter().filter(|given| **given).count() > 1 {
                 return Err(of("found more than one of key, published, expected; allowed: one".to_owned()));
             }
+            if check.in_linux.as_ref().is_some_and(|text| text.trim().is_empty()) {
+                return Err(of(
+                    "found an empty 'in_linux'; allowed: what was measured, or no such key".to_owned()
+                ));
+            }
             if check.measured.is_none() && check.shown.is_empty() {
                 return Err(of("found neither 'measured' nor 'shown'; allowed: one of them".to_owned()));
             }
@@ -276,6 +281,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// A study of one check that is known to be read, and the same with another key.
+    #[test]
+    fn what_was_measured_in_a_real_linux_is_words_in_a_key_of_its_own() {
+        let claims = Claims::embedded();
+        let read = |key: &str| {
+            let text = format!(
+                "title = 't'\npaper = 'pass'\nfigure = 'f'\nabout = ''\n[[runs]]\nname = 'main'\ncommand = 'bench --target sim:ssd1 file-benchmark'\n\
+                 [[check]]\nwhat = 'w'\npublished = 1.5\nmeasured = 'main.all.iops'\n{key}\n"
+            );
+            Study::parse("mine", &text, "mine.toml", &claims).map_err(|error| error.to_string())
+        };
+        assert_eq!(read("").unwrap().file.checks[0].in_linux, None);
+        let study = read("in_linux = '1.00, with a barrier 0.96'").unwrap();
+        assert_eq!(study.file.checks[0].in_linux.as_deref(), Some("1.00, with a barrier 0.96"));
+        let error = read("in_linux = ' '").err().unwrap();
+        assert!(error.contains("check 'w'") && error.contains("empty 'in_linux'"), "{error}");
+        let error = read("in_unix = '1.00'").err().unwrap();
+        assert!(error.contains("in_unix") && error.contains("in_linux"), "{error}");
     }
 
     #[test]

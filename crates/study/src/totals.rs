@@ -131,6 +131,7 @@ mod tests {
             published_value: Some(published),
             measured_value: Some(measured),
             verdict,
+            in_linux: None,
             why: Vec::new(),
         }
     }

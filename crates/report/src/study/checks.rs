@@ -146,6 +146,7 @@ mod tests {
             published_value: Some(values.0),
             measured_value: Some(values.1),
             verdict: None,
+            in_linux: None,
             why: Vec::new(),
         })
     }

@@ -19,6 +19,7 @@ pub fn fidelity(of: &Reproduction<'_>) -> String {
             claim_table(&mut out, &rows);
         }
     }
+    linux_table(&mut out, of.outcomes);
     let analytic: Vec<_> = of.outcomes.iter().filter(|outcome| outcome.paper == Paper::Analysis).collect();
     if !analytic.is_empty() {
         out += "\n## Analytic checks\n\nWhat follows from the design of the model must come out of it.\n\n";
@@ -107,6 +108,39 @@ fn claim_table(out: &mut String, claims: &[&ClaimVerdict<'_>]) {
             checks::deviation(check).unwrap_or_default(),
             checks::holding(tally),
             verdict(of.verdict),
+        );
+    }
+}
+
+/// What was measured under the real kernel, beside the published numbers and the model's. None where no study has any.
+fn linux_table(out: &mut String, outcomes: &[Outcome]) {
+    let rows = outcomes.iter().flat_map(|outcome| {
+        outcome.checks.iter().filter_map(move |check| Some((outcome, check, check.in_linux.as_deref()?)))
+    });
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str(
+        "\n## In a real Linux\n\nThe same by the real programs under the real kernel's schedulers, in simulated time on the simulated drives. \
+         These numbers stand in the studies' files; `reproduce` does not make them.",
+    );
+    if rows.iter().any(|(outcome, ..)| outcome.paper == Paper::Pass) {
+        out.push_str(
+            " Those of PASS, what they were measured with and why they differ: docs/schedulers/pass-in-linux.md. \
+             Its kernel has mq-deadline for Deadline and bfq for CFQ and AS.",
+        );
+    }
+    out.push_str("\n\n| claim | number | published | model | real kernel |\n|---|---|---:|---:|---|\n");
+    for (outcome, check, in_linux) in rows {
+        let _ = writeln!(
+            out,
+            "| `{}` | {} | {} | {} | {} |",
+            check.claim.as_deref().unwrap_or(&outcome.id),
+            cell(&check.what),
+            cell(&check.published),
+            cell(&check.measured),
+            cell(in_linux),
         );
     }
 }
@@ -232,6 +266,31 @@ mod tests {
             assert!(text.contains(&format!("<a id=\"{link}\"></a>")), "{link}");
         }
         assert_eq!(text, fidelity(&of));
+    }
+
+    #[test]
+    fn what_a_real_linux_measured_stands_beside_what_was_published_and_what_the_model_has() {
+        let mut outcomes = samples::outcomes();
+        let text = |outcomes: &[Outcome]| {
+            fidelity(&Reproduction { outcomes, missing: &[], command: "", divergence: &[] })
+        };
+        assert!(!text(&outcomes).contains("In a real Linux"), "no check has such a number");
+        outcomes[0].checks[1].in_linux = Some("0.412 | with `kyber` 0.5".to_owned());
+        let with = text(&outcomes);
+        let table = with.split("## In a real Linux").nth(1).unwrap().split("\n## ").next().unwrap();
+        let rows: Vec<&str> = table.lines().filter(|line| line.starts_with("| `")).collect();
+        assert_eq!(
+            rows,
+            [
+                "| `piq.fig8.piq_r` | read waiting of PIQ_R over NOOP, mean | 0.487 | 0.301 | 0.412 \\| with `kyber` 0.5 |"
+            ]
+        );
+        assert!(!table.contains("pass-in-linux.md"), "{table}");
+        outcomes[0].paper = Paper::Pass;
+        outcomes[0].checks[5].in_linux = Some("17 %".to_owned());
+        let with = text(&outcomes);
+        assert!(with.contains("| `piq-fig8` | reads that PIQ moves ahead | – | 18.2 % | 17 % |"), "{with}");
+        assert!(with.contains("docs/schedulers/pass-in-linux.md"));
     }
 
     #[test]

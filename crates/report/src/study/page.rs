@@ -47,6 +47,7 @@ pub fn page(outcome: &Outcome) -> String {
             figures => figures.collect::<Vec<_>>(),
             checks => outcome.checks.iter().map(CheckOfPage::from).collect::<Vec<_>>(),
             has_claims => outcome.checks.iter().any(|check| check.claim.is_some()),
+            has_linux => outcome.checks.iter().any(|check| check.in_linux.is_some()),
             tables => outcome.tables.iter().zip(table_stems).map(|(table, stem)| TableOfPage::from(table, stem)).collect::<Vec<_>>(),
             size => size(outcome.size),
             variables => &outcome.variables,
@@ -204,6 +205,7 @@ struct CheckOfPage<'a> {
     measured: &'a str,
     deviation: String,
     verdict: VerdictOfPage,
+    in_linux: &'a str,
     why: Vec<Value>,
 }
 
@@ -216,6 +218,7 @@ impl<'a> From<&'a Check> for CheckOfPage<'a> {
             measured: &check.measured,
             deviation: checks::deviation(check).unwrap_or_default(),
             verdict: check.verdict.into(),
+            in_linux: check.in_linux.as_deref().unwrap_or_default(),
             why: paragraphs(&check.why),
         }
     }
@@ -362,6 +365,16 @@ mod tests {
         }
         assert!(!page.contains("<script") && !page.contains("NaN") && !page.contains("src=\"http"));
         assert_eq!(page, super::page(&outcomes[0]));
+    }
+
+    #[test]
+    fn a_page_has_a_column_for_a_real_linux_where_there_is_anything_for_it() {
+        let mut outcome = samples::outcomes().swap_remove(0);
+        assert!(!page(&outcome).contains("in a real Linux"));
+        outcome.checks[0].in_linux = Some("0.61 & more".to_owned());
+        let text = page(&outcome);
+        assert!(text.contains(">0.61 &amp; more</td>"), "{text}");
+        assert_eq!(text.matches("in a real Linux").count(), 2, "the head and the one number");
     }
 
     #[test]

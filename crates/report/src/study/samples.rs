@@ -162,6 +162,7 @@ fn check(
         published_value: values.0.is_finite().then_some(values.0),
         measured_value: values.1.is_finite().then_some(values.1),
         verdict,
+        in_linux: None,
         why: Vec::new(),
     }
 }

@@ -306,6 +306,10 @@ mod tests {
         model.set("journal_size", "512").unwrap();
         let error = model.build(60 << 30, 1).err().unwrap().to_string();
         assert!(error.contains("journal_size: found '512'; allowed: from 8192 to"), "{error}");
+        model.set("journal_size", "8k").unwrap();
+        model.set("ratio_counts", "begun").unwrap();
+        let error = model.build(60 << 30, 1).err().unwrap().to_string();
+        assert!(error.contains("ratio_counts: found 'begun'; allowed: completed or issued"), "{error}");
         let error = Model::parse("model = 'sysbench-fil'", "x.toml").unwrap_err().to_string();
         assert!(error.contains("x.toml") && error.contains("did you mean 'sysbench-file'"), "{error}");
     }

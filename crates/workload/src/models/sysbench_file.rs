@@ -1,9 +1,10 @@
 //! sysbench's random file test (`--test=fileio --file-test-mode=rndrw`, version 0.4) on files opened with O_DIRECT on ext4.
 //!
-//! All threads take requests from one counter. Reads and writes alternate so that their ratio holds at any time; offsets are
-//! uniform over all files. After every `fsync_freq` requests each file is synchronised once, by whatever threads are free: the
-//! file system then commits the inodes that writes changed. Data bypassed the page cache; with flushes the commit flushes the device's
-//! cache, and a file without an inode to commit costs a flush of its own, as in ext4.
+//! All threads take requests from one counter. A thread reads while too few of the requests before it were reads, and else writes; offsets
+//! are uniform over all files. sysbench (0.4 and 1.0) counts what is complete, so that threads whose requests are under way together all
+//! decide the same: they read and write in bunches. After every `fsync_freq` requests each file is synchronised once, by whatever threads
+//! are free: the file system then commits the inodes that writes changed. Data bypassed the page cache; with flushes the commit flushes the
+//! device's cache, and a file without an inode to commit costs a flush of its own, as in ext4.
 
 use super::files::{File, lay_out};
 use super::journal::Journal;
@@ -29,10 +30,12 @@ struct SysbenchFile {
     flushes: bool,
     random: Generator,
     performed: u64,
-    /// Reads and writes taken so far.
-    taken: [u64; 2],
+    /// Reads and writes that the ratio goes by.
+    counted: [u64; 2],
+    counts: Counts,
     done: u64,
-    /// Whether anything was written since all files were synchronised.
+    /// Whether a write was begun ever, and since all files were synchronised.
+    has_written: bool,
     is_dirty: bool,
     /// Next file to synchronise, during the run and at its end.
     fsynced: usize,
@@ -44,6 +47,15 @@ struct SysbenchFile {
     finished: u32,
     journal: Journal,
     woken: Vec<u32>,
+}
+
+/// The requests that decide what the next one is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// Those that are complete, as sysbench counts.
+    Completed,
+    /// Those that were begun: reads and writes alternate, however many threads there are.
+    Issued,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,6 +78,11 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
     }
     let journal_bytes = of.journal_size()?;
     let flushes = of.switch("flushes")?;
+    let counts = of.get("ratio_counts", |text| match text {
+        "completed" => Ok(Counts::Completed),
+        "issued" => Ok(Counts::Issued),
+        _ => Err("completed or issued".to_owned()),
+    })?;
     let laid = lay_out(
         device_bytes,
         &vec![size; count as usize],
@@ -87,8 +104,10 @@ pub(super) fn build(of: &Parameters<'_>, device_bytes: u64, seed: u64) -> Result
         flushes,
         random: generator(seed, "sysbench file"),
         performed: 0,
-        taken: [0; 2],
+        counted: [0; 2],
+        counts,
         done: 0,
+        has_written: false,
         is_dirty: false,
         fsynced: 0,
         fsynced_at_end: 0,
@@ -106,7 +125,7 @@ impl SysbenchFile {
     fn file_to_sync(&mut self) -> Option<usize> {
         let all = self.files.len();
         if self.performed == self.max_requests {
-            let wants = self.fsync_end && self.taken[1] > 0 && self.fsynced_at_end < all;
+            let wants = self.fsync_end && self.has_written && self.fsynced_at_end < all;
             return wants.then(|| {
                 self.fsynced_at_end += 1;
                 self.fsynced_at_end - 1
@@ -140,16 +159,17 @@ impl SysbenchFile {
     }
 
     fn io(&mut self) -> Io {
-        // sysbench keeps the ratio after each request, not on average.
-        let [reads, writes] = self.taken.map(|taken| taken as f64 + 1.0);
+        let [reads, writes] = self.counted.map(|counted| counted as f64 + 1.0);
         let direction = if reads / writes < self.ratio { Direction::Read } else { Direction::Write };
-        self.taken[direction.index()] += 1;
+        if self.counts == Counts::Issued {
+            self.counted[direction.index()] += 1;
+        }
         self.performed += 1;
         let place = self.random.random_range(0..self.blocks);
         let per_file = self.files[0].size / self.block;
         let file = (place / per_file) as usize;
         if direction == Direction::Write {
-            (self.is_dirty, self.changed[file]) = (true, true);
+            (self.has_written, self.is_dirty, self.changed[file]) = (true, true, true);
         }
         let start = self.files[file].at(place % per_file * self.block);
         Io::transfer(Lsn(start / 512), (self.block / 512) as u32, direction, true)
@@ -210,7 +230,12 @@ impl Workload for SysbenchFile {
             }
         } else {
             self.threads[process as usize] = Thread::Ready;
-            self.done += u64::from(request.is_transfer());
+            if request.is_transfer() {
+                self.done += 1;
+                if self.counts == Counts::Completed {
+                    self.counted[request.direction.index()] += 1;
+                }
+            }
         }
     }
 
@@ -224,5 +249,86 @@ impl Workload for SysbenchFile {
 
     fn operations(&self) -> Option<(&'static str, u64)> {
         Some(("requests", self.done))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Model;
+    use crate::{Step, Workload};
+    use planewise_model::Direction::{self, Read, Write};
+    use planewise_model::{Ns, Request};
+
+    /// Without fsyncs, and with threads that are awake at once. What counts is the default's where nothing is said.
+    fn model(threads: u32, counts: Option<&str>) -> Box<dyn Workload> {
+        let mut model = Model::embedded("sysbench-file").unwrap();
+        let threads = threads.to_string();
+        let always = [
+            ("threads", threads.as_str()),
+            ("fsync_freq", "0"),
+            ("max_requests", "100000"),
+            ("wakeup_time", "0"),
+        ];
+        for (key, value) in always.into_iter().chain(counts.map(|counts| ("ratio_counts", counts))) {
+            model.set(key, value).unwrap();
+        }
+        model.build(60 << 30, 1).unwrap()
+    }
+
+    fn begin(workload: &mut dyn Workload, thread: u32) -> Request {
+        match workload.next(thread, Ns::ZERO) {
+            Step::Submit(io) => io.request(Ns::ZERO, thread),
+            other => panic!("thread {thread}: {other:?}"),
+        }
+    }
+
+    /// Directions in rounds: all threads begin a request, then all of them are complete.
+    fn rounds(counts: Option<&str>, threads: u32, rounds: usize) -> Vec<Vec<Direction>> {
+        let mut workload = model(threads, counts);
+        let mut found = Vec::new();
+        for _ in 0..rounds {
+            let begun: Vec<Request> = (0..threads).map(|thread| begin(&mut *workload, thread)).collect();
+            for (thread, request) in (0..threads).zip(&begun) {
+                workload.completed(thread, request, Ns::ZERO);
+            }
+            found.push(begun.iter().map(|request| request.direction).collect());
+        }
+        found
+    }
+
+    #[test]
+    fn threads_whose_requests_are_under_way_together_all_read_or_all_write() {
+        let by_default = rounds(None, 16, 1000);
+        let rounds = rounds(Some("completed"), 16, 1000);
+        assert_eq!(by_default, rounds);
+        assert_eq!(rounds[0], [Read; 16], "nothing is complete, so that reads are too few for each of them");
+        assert_eq!(rounds[1], [Write; 16], "16 reads and no write are complete");
+        assert!(rounds.iter().all(|round| round.iter().all(|direction| *direction == round[0])));
+        let reads = rounds.iter().flatten().filter(|direction| **direction == Read).count();
+        assert!(reads.abs_diff(9600) <= 16, "{reads} of 16000 requests, of which 0.6 are to be reads");
+    }
+
+    #[test]
+    fn requests_that_count_when_they_begin_alternate_whatever_the_threads() {
+        let flat = |threads: u32, rounds_of: usize| rounds(Some("issued"), threads, rounds_of).concat();
+        let (alone, together) = (flat(1, 1600), flat(16, 100));
+        assert_eq!(alone, together, "how many threads there are changes nothing");
+        assert_eq!(together[..10], [Read, Write, Read, Write, Read, Read, Write, Read, Write, Read]);
+        assert!(
+            together.windows(2).all(|two| two != [Write; 2])
+                && together.windows(3).all(|three| three != [Read; 3])
+        );
+        // A thread alone has no request under way when it decides.
+        assert_eq!(alone, rounds(Some("completed"), 1, 1600).concat());
+    }
+
+    #[test]
+    fn what_is_under_way_counts_only_from_its_end_on() {
+        let mut workload = model(3, None);
+        let first = begin(&mut *workload, 0);
+        assert_eq!([first.direction, begin(&mut *workload, 1).direction], [Read; 2]);
+        workload.completed(0, &first, Ns::ZERO);
+        // One read is complete: another would be two for a write, above 1.5.
+        assert_eq!([begin(&mut *workload, 2).direction, begin(&mut *workload, 0).direction], [Write; 2]);
     }
 }
