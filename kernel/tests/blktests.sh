@@ -4,7 +4,7 @@
 # switch between, and one of them is set on the drive under test and, by udev, on each drive that a test makes. It is in no Debian archive: a checkout that has
 # been built (make) is needed. Its tests read this machine's programs and write nothing on it. MODULES (planewise-pass planewise-piq planewise-weave; a
 # scheduler of the kernel's too, to compare), TESTS (block), LIMIT (3000) seconds for each module, SECONDS_EACH (20) for a test that takes as long as it is told.
-# Tests that fail with mq-deadline as well are no fault of the modules: KNOWN names them.
+# EXCLUDE (block/028): not run; that one does not end within ten minutes in an emulation, under mq-deadline neither. Tests that fail with mq-deadline as well are no fault of the modules: KNOWN names them.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -36,10 +36,10 @@ for module in ${MODULES:-planewise-pass planewise-piq planewise-weave}; do
     log=$kernel/blktests/$module
     timeout --kill-after=10 "${LIMIT:-3000}" "$kernel/image" mem=1500M root=/dev/root rootfstype=hostfs rootflags=/ ro con=null con0=fd:0,fd:1 loglevel=4 \
         kasan_multi_shot panic=-1 oops=panic init="$here/guest-blktests.sh" BLKTESTS="$blktests" MODULE="$module" INSTALLED="$installed" TESTS="$(echo "${TESTS:-block}" | tr " " ",")" \
-        SECONDS_EACH="${SECONDS_EACH:-20}" \
+        SECONDS_EACH="${SECONDS_EACH:-20}" EXCLUDE="$(echo "${EXCLUDE-block/028}" | tr " " ",")" \
         <&- >"$log" 2>&1 || true
     # A test that is run on a drive and without one has a line for each, and one more when it begins where nothing is known of it.
-    tests() { sed 's/\x1b\[[0-9;]*[A-Za-z]//g' "$log" | tr -d '\r' | sed -n "s,^block/\([0-9]*\).*\[$1.*,\1," | sort -u; }
+    tests() { sed 's/\x1b\[[0-9;]*[A-Za-z]//g' "$log" | tr -d '\r' | sed -n "s,^block/\([0-9]*\).*\[$1.*,\1,p" | sort -u; }
     failed=
     for test in $(tests failed); do
         case " ${KNOWN:-} " in *" $test "*) ;; *) failed="$failed $test" ;; esac

@@ -35,7 +35,7 @@ cd /mnt/blktests || exit 1
 printf '%s\n' 'TEST_DEVS=(/dev/loop0)' "TIMEOUT=$SECONDS_EACH" >config
 # A list comes with commas: the kernel's command line ends words at blanks.
 # shellcheck disable=SC2046 # several words
-./check $(echo "$TESTS" | tr , " ") 2>&1
+./check $(for test in $(echo "$EXCLUDE" | tr , " "); do echo "-x $test"; done) $(echo "$TESTS" | tr , " ") 2>&1
 for file in results/*/block/*.dmesg results/*/*/block/*.dmesg results/*/block/*.out.bad; do
     [ ! -e "$file" ] || { echo "== $file"; tail -n 60 "$file"; }
 done
