@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
 # Runs in a guest of kernel/tests/safety.sh: guest.sh MODULE PART...; each part asserts what it is about, and that the kernel's log is clean.
-# WRITES: how many writes are read back under changes (1000000); TIMES: how often is loaded and switched (1000); SHARE: what each of several writers writes (16m).
+# WRITES: how many writes are read back under changes (1000000); TIMES: how often is loaded and switched (1000); SHARE: what each of several writers writes (16m);
+# BRIEF=1: fewer rounds of the same, where starting a program takes seconds.
 set -eu
 name=$1
 shift
@@ -10,6 +11,9 @@ loaded=$(echo "$name" | tr - _)
 writes=${WRITES:-1000000}
 times=${TIMES:-1000}
 share=${SHARE:-16m}
+brief=${BRIEF:-0}
+# rounds MANY FEW: the numbers of rounds, from 1.
+rounds() { seq "$([ "$brief" = 0 ] && echo "$1" || echo "$2")"; }
 tests=/tests
 drives=/sys/kernel/config/nullb
 # Any of these says that the kernel is not content. Lines of fault injection are not among them, and are not printed (verbose=0).
@@ -403,7 +407,7 @@ part_order() {
 # Drives that go away under load, and drivers.
 part_remove() {
     load_module
-    for round in 1 2 3 4 5 6 7 8; do
+    for round in $(rounds 8 2); do
         make_drive leaving size=64 memory_backed=$((round % 2)) irqmode=2 completion_nsec=100000 hw_queue_depth=16
         set_to scheduler "$name"
         begin_load --numjobs=2
@@ -413,7 +417,7 @@ part_remove() {
     done
     rmmod null_blk
     insmod /modules/null_blk.ko nr_devices=0
-    for round in 1 2 3; do
+    for round in $(rounds 3 1); do
         scsi_drive delay=1
         begin_load --numjobs=2
         echo 1 >"/sys/block/$drive/device/delete"
@@ -584,11 +588,11 @@ part_limit() {
     load_module
     for shared in 0 1; do
         make_drive narrow size=64 memory_backed=1 irqmode=2 completion_nsec=20000 hw_queue_depth=16 shared_tag_bitmap=$shared
-        for limit in 1 3 65536 16; do
+        for limit in 1 $([ "$brief" = 0 ] && echo 3 65536) 16; do
             set_to scheduler none
             set_to scheduler "$name"
             set_to iosched/async_depth $limit
-            for depth in 1023 8 256; do
+            for depth in 1023 8 $([ "$brief" = 0 ] && echo 256); do
                 set_to nr_requests $depth
                 work --rw=randrw --bs=4k --iodepth=64 --numjobs=2 --number_ios=300
             done
@@ -608,7 +612,7 @@ part_queues() {
         set_to scheduler "$name"
         work --rw=randwrite --bs=4k --iodepth=32 --numjobs=4 --size=$share --offset_increment=16m --verify=crc32c --verify_fatal=1
         change
-        work --rw=randwrite --bsrange=4k-16k --iodepth=32 --numjobs=4 --size=$share --offset_increment=16m --verify=crc32c --verify_fatal=1 --loops=4
+        work --rw=randwrite --bsrange=4k-16k --iodepth=32 --numjobs=4 --size=$share --offset_increment=16m --verify=crc32c --verify_fatal=1 --loops="$(rounds 4 1 | tail -n 1)"
         end_change 1
         # A longer queue has room for all that are in it, from the first change on.
         set_to scheduler none
@@ -643,7 +647,7 @@ part_hotplug() {
     set_to scheduler "$name"
     (
         count=0
-        while [ $count -lt ${PLUGS:-12} ]; do
+        while [ $count -lt "$(rounds 12 4 | tail -n 1)" ]; do
             for file in /sys/devices/system/cpu/cpu[1-9]/online; do
                 echo $((count % 2)) >$file
                 sleep 0.1
