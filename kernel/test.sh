@@ -10,7 +10,7 @@
 #   speed       tests/speed.sh: what a request costs beside mq-deadline
 #   kernels     tests/kernels.sh: other versions of Linux
 #   blktests    tests/blktests.sh, with the checkout that BLKTESTS names
-# PROGRAM is the planewise that is used (target/release/planewise). What a stage said is in target/kernel/test-STAGE.log.
+# BRIEF=0: all rounds and parts of safety.sh in the emulated machine too; WRITES and REQUESTS: of kernels.sh. PROGRAM is the planewise that is used (target/release/planewise). What a stage said is in target/kernel/test-STAGE.log.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -33,9 +33,10 @@ stage_guest() {
 stage_simulated() {
     "${CARGO:-cargo}" build --release -p planewise-kernel-core && PROGRAM=$program kernel/tests/simulated.sh
 }
-stage_safety() { kernel/tests/safety.sh; }
+# In the emulation what needs several processors, in few rounds: all of it is an hour for the three.
+stage_safety() { BRIEF=${BRIEF:-1} kernel/tests/safety.sh; }
 stage_speed() { kernel/tests/speed.sh; }
-stage_kernels() { kernel/tests/kernels.sh; }
+stage_kernels() { WRITES=${WRITES:-3000} REQUESTS=${REQUESTS:-1000} kernel/tests/kernels.sh; }
 stage_blktests() { kernel/tests/blktests.sh; }
 
 # run STAGE...: one after the other.
