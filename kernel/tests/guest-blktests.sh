@@ -16,7 +16,9 @@ mkdir -p /dev/shm
 for name in fd:fd stdin:fd/0 stdout:fd/1 stderr:fd/2; do ln -sf "/proc/self/${name#*:}" "/dev/${name%%:*}"; done
 mount -t tmpfs none /dev/shm
 mount --bind "$INSTALLED/lib/modules" /lib/modules
-for module in planewise-pass planewise-piq planewise-weave; do modprobe $module; done
+# Regions that fit on small drives, and not too many on those of 250 GB that null_blk makes.
+modprobe planewise-pass region_size=4m
+for module in planewise-piq planewise-weave; do modprobe $module; done
 mkdir -p /sys/fs/cgroup /run/udev/rules.d
 mount -t cgroup2 none /sys/fs/cgroup
 # Each drive that a test makes gets the scheduler before the test goes on: it waits for udev.
