@@ -244,6 +244,15 @@ const JOBS: &[Job] = &[
         ),
         ..Job::named("a late writer, 8 tags")
     },
+    Job {
+        device: "ssd4",
+        tags: 12,
+        requests: 64,
+        script: fio!(
+            "--runtime=3500ms --ioengine=libaio --size=2g --name=scan --rw=read --bs=64k --iodepth=4 --name=updates --rw=randrw --rwmixread=30 --bs=8k --offset=2g --iodepth=12 --startdelay=1s --name=lookups --rw=randread --bs=4k --offset=4g --iodepth=20 --startdelay=2s"
+        ),
+        ..Job::named("one after the other, 12 tags")
+    },
 ];
 
 fn job(name: &str) -> &'static Job {
