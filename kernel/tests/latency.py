@@ -41,7 +41,7 @@ REQUESTS = 64
 THINK = "2us"
 MEAN, P99 = 0.05, 0.10
 # Shown and not judged: kernel/README.md says what is known of them.
-KNOWN = {("many", "none"), ("staggered", "kyber"), ("staggered", "bfq"), ("staggered", "planewise-piq"), ("staggered", "planewise-weave")}
+KNOWN = {("many", "none"), ("staggered", "none"), ("staggered", "kyber"), ("staggered", "bfq")}
 
 
 def run(command, place):

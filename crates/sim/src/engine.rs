@@ -12,7 +12,7 @@ use crate::device::{Context, Device, HostState};
 use crate::error::SimError;
 use crate::event::EventQueue;
 use crate::ftl::Space;
-use crate::host::{DeviceWaits, HostStack, Outside};
+use crate::host::{BlockLayer, DeviceWaits, HostStack, Outside};
 use crate::host_sched::Counters;
 use crate::observers::{Completion, Observer};
 use planewise_model::{Geometry, Ns, Request};
@@ -25,6 +25,8 @@ pub struct Simulator<O = ()> {
     stack: HostStack,
     /// Something changed at this instant and nobody acted on it yet.
     unsettled: bool,
+    /// Each request that enters the queue runs it, before the next of the same instant enters.
+    runs_at_entry: bool,
     /// Working storage.
     begun: Vec<u32>,
     observer: O,
@@ -63,6 +65,7 @@ impl<O: Observer> Simulator<O> {
             events: EventQueue::with_capacity((device.executors() + device.geometry().channels) as usize),
             stack: parts.stack,
             unsettled: false,
+            runs_at_entry: config.block_layer == BlockLayer::BlkMq,
             begun: Vec::new(),
             device,
             observer,
@@ -179,6 +182,14 @@ impl<O: Observer> Simulator<O> {
             self.now = request.arrival;
         }
         self.enter(request);
+        // A program's next system call comes after the block layer has run the queue (`blk_mq_sched_insert_requests`): what goes at once does not wait
+        // for a neighbour to join.
+        if self.runs_at_entry {
+            let mut context =
+                Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+            self.device.bind_waiting_writes(&mut context);
+            self.dispatch();
+        }
         Ok(())
     }
 

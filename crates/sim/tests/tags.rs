@@ -57,6 +57,32 @@ fn before_few_tags_a_thread_with_many_requests_has_no_more_of_them_than_one_with
     );
 }
 
+/// A program that has several neighbours in flight makes one system call after the other, and the queue runs in between: the first goes at once where
+/// there is a tag, and no neighbour joins it. Behind taken tags they wait, and join.
+#[test]
+fn neighbours_of_one_instant_join_only_where_they_wait() {
+    let merged = |block_layer: BlockLayer, busy: u64| {
+        let config = RunConfig { block_layer, merging: Merging::Full, ..config("mq-deadline", 4, 64) };
+        // Those that take the tags, and one more, which is taken ahead of them.
+        let mut requests: Vec<Request> =
+            (0..busy).map(|at| Request::new(Ns::ZERO, Lsn(100_000 * (at + 1)), 8, Direction::Read)).collect();
+        requests.extend((0..4).map(|at| Request::new(Ns(1_000), Lsn(8 * at), 8, Direction::Read)));
+        let stop = AtomicBool::new(false);
+        let mut options =
+            ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
+        let source = &mut requests.iter().copied();
+        let (result, invariants) =
+            replay(&config, source, Invariants::of(config.overlap), &mut options).unwrap();
+        invariants.report().unwrap_or_else(|violations| panic!("{violations}"));
+        assert_eq!(result.metrics.requests.completed, busy + 4);
+        result.metrics.requests.merged
+    };
+    assert_eq!(merged(BlockLayer::BlkMq, 0), 0);
+    assert_eq!(merged(BlockLayer::BlkMq, 5), 3);
+    // Where nothing stands in front of the device, what comes at one instant is looked at together.
+    assert_eq!(merged(BlockLayer::Direct, 0), 3);
+}
+
 /// How many requests of a kind enter at once in all.
 fn entered(scheduler: &str, direction: Direction, synchronous: bool) -> u32 {
     let mut simulator = Simulator::new(&config(scheduler, 8, 64), ()).unwrap();
