@@ -45,7 +45,7 @@ run() {
         log=target/kernel/test-$stage.log
         began=$(date +%s)
         if "stage_$stage" >"$log" 2>&1; then outcome=ok; else outcome=FAILED; fi
-        if [ $outcome = ok ] && grep -q skipped "$log"; then outcome=$(grep -o 'skipped.*\|[^:]*: skipped.*' "$log" | tail -n 1); fi
+        if [ $outcome = ok ] && grep -q skipped "$log"; then outcome="ok, but $(grep skipped "$log" | sed 's/^[^:]*: //' | sort -u | paste -s -d ';')"; fi
         echo "make test-kernel: $stage: $outcome, $(($(date +%s) - began)) s"
         if [ "$outcome" = FAILED ]; then
             tail -n 20 "$log" >&2
