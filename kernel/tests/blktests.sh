@@ -4,7 +4,7 @@
 # switch between, and one of them is set on the drive under test and, by udev, on each drive that a test makes. It is in no Debian archive: a checkout that has
 # been built (make) is needed. Its tests read this machine's programs and write nothing on it. MODULES (planewise-pass planewise-piq planewise-weave; a
 # scheduler of the kernel's too, to compare), TESTS (block), LIMIT (3000) seconds for each module, SECONDS_EACH (20) for a test that takes as long as it is told.
-# EXCLUDE (block/028): not run; that one does not end within ten minutes in an emulation, under mq-deadline neither. Tests that fail with mq-deadline as well are no fault of the modules: KNOWN names them.
+# EXCLUDE (block/028): not run; that one did not end within minutes, under mq-deadline neither. Tests that fail with mq-deadline as well are no fault of the modules: KNOWN names them.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

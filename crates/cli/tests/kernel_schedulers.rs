@@ -129,8 +129,8 @@ macro_rules! files {
     };
 }
 
-/// The first seven were looked at while our models were put right. The next five only judge mq-deadline and kyber, of bfq some were seen; the last two, on
-/// other drives, were drawn when all was done.
+/// The first seven were looked at while our models were put right. The next five only judge mq-deadline and kyber, of bfq some were seen; the two on
+/// other drives behind them were drawn when all was done. The last mistake of bfq was found with the late writer; the last job was drawn after that.
 const JOBS: &[Job] = &[
     Job {
         script: fio!(

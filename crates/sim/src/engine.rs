@@ -182,7 +182,7 @@ impl<O: Observer> Simulator<O> {
             self.now = request.arrival;
         }
         self.enter(request);
-        // A program's next system call comes after the block layer has run the queue (`blk_mq_sched_insert_requests`): what goes at once does not wait
+        // A program's next system call comes after the block layer has run the queue (`blk_mq_submit_bio`): what goes at once does not wait
         // for a neighbour to join.
         if self.runs_at_entry {
             let mut context =
