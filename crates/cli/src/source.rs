@@ -155,7 +155,7 @@ impl Source {
         if let Some(sectors) = self.wrap_sectors {
             transforms.push(Box::new(Fold::new(sectors).map_err(Failure::usage)?));
         }
-        Ok(Stream { origin, transforms })
+        Ok(Stream { origin, transforms, folds: self.wrap_sectors.is_some() })
     }
 
     fn synthetic_requests(&self) -> u64 {
@@ -204,6 +204,8 @@ impl Source {
 /// An opened trace.
 pub struct Stream {
     origin: Origin,
+    /// Addresses are folded onto a device.
+    folds: bool,
     transforms: Vec<Box<dyn Transform>>,
 }
 
@@ -231,10 +233,15 @@ impl Stream {
 
     /// What the user should know about what was read.
     pub fn warnings(&self) -> Vec<String> {
-        match &self.origin {
-            Origin::Trace(trace) => trace.warnings(),
-            Origin::Synthetic(_) => Vec::new(),
+        let Origin::Trace(trace) = &self.origin else { return Vec::new() };
+        let mut warnings = trace.warnings();
+        if self.folds && trace.volumes() > 1 {
+            warnings.push(format!(
+                "{} volumes are folded onto one device, as if a single drive had served them all; one alone: --volume NAME, and planewise trace volumes FILE lists them",
+                trace.volumes()
+            ));
         }
+        warnings
     }
 
     /// Appends up to `limit` requests; returns how many, 0 at the end.
@@ -340,6 +347,7 @@ fn trace_options(read: &ReadArguments, limit: Option<u64>) -> TraceOptions {
         format: read.format.clone(),
         read: ReadOptions { time_unit: read.time_unit, event: read.event.clone() },
         volume: read.volume.clone(),
+        spread: read.spread_arrivals,
         limit,
         ..TraceOptions::default()
     };
@@ -384,6 +392,7 @@ fn reject_reading_options(name: &str, read: &ReadArguments) -> Result<(), Failur
         ("event", read.event.is_some()),
         ("volume", read.volume.is_some()),
         ("sort-window", read.sort_window.is_some()),
+        ("spread-arrivals", read.spread_arrivals.is_some()),
     ];
     match given.iter().find(|(_, given)| *given) {
         Some((option, _)) => Err(Failure::usage(format!(

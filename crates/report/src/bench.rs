@@ -3,6 +3,7 @@
 use crate::commands;
 use crate::format::{self, ABSENT, NEGLIGIBLE};
 use crate::names;
+use crate::single::single;
 use crate::sweep::{self, sweep};
 use crate::table::{self, Block, Cell, Column, READ, Style, Tone, WRITE, paint};
 use planewise_sim::results::{JobMetrics, Results, RunResult};
@@ -12,6 +13,10 @@ const JOB_ROWS_MAX: usize = 40;
 
 /// What a closed loop got done, as text: for a sweep a matrix of throughputs, or else a row per run; then a row per job.
 pub fn bench(results: &Results, style: Style) -> String {
+    // Of a single run there is nothing to compare: all of it is told.
+    if results.runs.len() == 1 {
+        return single(results, style) + &by_job(results, style);
+    }
     let mut out = table::header(results, style);
     if results.runs.is_empty() {
         return out + "No run finished: nothing to compare.\n";

@@ -6,7 +6,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 pub const ABSENT: &str = "–";
 
 /// Differences up to this share are called "no difference" in words and colours: one run over one seed resolves no better.
-pub const NEGLIGIBLE: f64 = 0.02;
+pub const NEGLIGIBLE: f64 = 0.05;
 
 /// A time in nanoseconds with three significant digits: `640 µs`, `1.28 ms`, `12.8 s`.
 pub fn time(ns: f64) -> String {

@@ -144,6 +144,12 @@ fn facts(run: &RunResult) -> String {
         let counts = [flash.reads, flash.programs, flash.erases].map(format::count);
         let [reads, programs, erases] = counts;
         line("flash", format!("{reads} reads  {programs} programs  {erases} erases"));
+        if flash.read_modify_writes > 0 {
+            line(
+                "",
+                format!("{} of the reads for pages written in part", format::count(flash.read_modify_writes)),
+            );
+        }
     }
     line(
         "window",

@@ -97,6 +97,9 @@ fn same_work(results: &Results) -> bool {
     results.runs.windows(2).all(|pair| key(&pair[0]) == key(&pair[1]))
 }
 
+/// 99th percentiles further apart than this are told, whatever the means are.
+const TAILS_APART: f64 = 1.2;
+
 /// Reads or writes.
 struct Side {
     noun: &'static str,
@@ -116,10 +119,7 @@ impl Side {
 
     /// The run with the shortest mean; the baseline when it ties. Bounds do not compete, unless there is nothing else.
     fn best(&self, results: &Results) -> Option<usize> {
-        let competes = competes(results);
-        let candidates = (0..results.runs.len())
-            .filter(|&i| (self.count)(&results.runs[i]) > 0 && competes(&results.runs[i]));
-        candidates.min_by(|&a, &b| {
+        self.competitors(results).min_by(|&a, &b| {
             let key = |i: usize| (self.mean(&results.runs[i]), i != results.baseline);
             key(a).0.total_cmp(&key(b).0).then(key(a).1.cmp(&key(b).1))
         })
@@ -146,10 +146,13 @@ impl Side {
         let slowest =
             results.runs.iter().filter(|run| competes(run)).map(|run| self.mean(run)).fold(0.0, f64::max);
         if slowest <= mean * (1.0 + NEGLIGIBLE) {
+            let tails = self.tails(results, names);
             return Some(format!(
-                "{start}all runs are within {} of one another ({} on average), so for {noun}s the choice made no difference here. {}",
+                "{start}all runs are within {} of one another ({} on average), so for {noun}s the choice made no difference {}.{} {}",
                 format::percent_in_words(NEGLIGIBLE),
                 format::time(mean),
+                if tails.is_empty() { "here" } else { "to the mean" },
+                tails,
                 self.shares(winner),
             ));
         }
@@ -171,19 +174,26 @@ impl Side {
         }
         let gain = 1.0 - mean / self.mean(base);
         let rivals = self.rivals(results, best, names);
+        let others = self.slowest(results, names) + &self.tails(results, names);
         if best == results.baseline || gain <= 0.0 {
             return Some(format!(
-                "{start}nothing beat the baseline {base_name} ({} on average).{rivals} {}",
+                "{start}nothing beat the baseline {base_name} ({} on average).{rivals}{others} {}",
                 format::time(mean),
+                self.shares(base)
+            ));
+        }
+        // Two times that look the same are no result.
+        if self.mean(base) <= mean * (1.0 + NEGLIGIBLE) {
+            return Some(format!(
+                "{start}nothing is more than {} faster than the baseline {base_name} ({} on average).{others} {}",
+                format::percent_in_words(NEGLIGIBLE),
+                format::time(self.mean(base)),
                 self.shares(base)
             ));
         }
         let verdict = format!("{} was fastest on average: {}", name(&names[best]), format::time(mean));
         let against = format!("against {} under {base_name}", format::time(self.mean(base)));
         let size = match gain {
-            g if g < NEGLIGIBLE => {
-                format!("only {} less, too little to rely on", format::percent_in_words(g))
-            }
             g if g < 0.1 => format!("{} less, a small gain", format::percent_in_words(g)),
             g if g < 0.3 => format!("{} less", format::percent_in_words(g)),
             g if g < 0.9 => format!(
@@ -195,7 +205,7 @@ impl Side {
             _ => format!("shorter by a factor of {}", format::three_digits(self.mean(base) / mean)),
         };
         Some(format!(
-            "{start}{verdict} {against}, {size}.{rivals} {}",
+            "{start}{verdict} {against}, {size}.{rivals}{others} {}",
             self.why(base, winner, &base_name, &name(&names[best]))
         ))
     }
@@ -224,6 +234,56 @@ impl Side {
                 format::percent_in_words(NEGLIGIBLE)
             ),
         }
+    }
+
+    /// Runs that compete and have requests of this side.
+    fn competitors<'a>(&self, results: &'a Results) -> impl Iterator<Item = usize> + use<'a> {
+        let (competes, count) = (competes(results), self.count);
+        (0..results.runs.len()).filter(move |&i| count(&results.runs[i]) > 0 && competes(&results.runs[i]))
+    }
+
+    /// The run with the longest mean, where that is no chance.
+    fn slowest(&self, results: &Results, names: &[String]) -> String {
+        let Some(base) = results.runs.get(results.baseline) else { return String::new() };
+        let mean = |index: usize| self.mean(&results.runs[index]);
+        let Some(worst) =
+            self.competitors(results).max_by(|&a, &b| mean(a).total_cmp(&mean(b)).then(b.cmp(&a)))
+        else {
+            return String::new();
+        };
+        let (longest, usual) = (mean(worst), self.mean(base));
+        if worst == results.baseline || longest <= usual * (1.0 + NEGLIGIBLE) {
+            return String::new();
+        }
+        let more = match longest / usual {
+            ratio if ratio < 2.0 => format!("{} more", format::percent_in_words(ratio - 1.0)),
+            ratio => format!("{} times as long", format::three_digits(ratio)),
+        };
+        format!(
+            " {} was slowest: {}, {more} than the baseline.",
+            capital(&name(&names[worst])),
+            format::time(longest)
+        )
+    }
+
+    /// The shortest and the longest 99th percentile, where they are far apart.
+    fn tails(&self, results: &Results, names: &[String]) -> String {
+        let tail = |index: usize| (self.of)(&results.runs[index]).latency_ns.p99;
+        let by_tail = |&a: &usize, &b: &usize| {
+            tail(a).cmp(&tail(b)).then((a != results.baseline).cmp(&(b != results.baseline)))
+        };
+        let Some(least) = self.competitors(results).min_by(by_tail) else { return String::new() };
+        let Some(most) = self.competitors(results).max_by(by_tail) else { return String::new() };
+        if tail(most) as f64 <= tail(least) as f64 * TAILS_APART {
+            return String::new();
+        }
+        format!(
+            " One in a hundred took longer than {} under {}, and than {} under {}.",
+            format::time(tail(least) as f64),
+            name(&names[least]),
+            format::time(tail(most) as f64),
+            name(&names[most])
+        )
     }
 
     /// Where one run's time went.
@@ -567,7 +627,7 @@ mod tests {
     fn a_sweep_is_told_value_by_value_by_what_gets_done() {
         let mut results = samples::sweep();
         let level = text(&results);
-        assert!(level.contains("At threads 1, 4, 16, nothing is more than 2% ahead of piq"), "{level}");
+        assert!(level.contains("At threads 1, 4, 16, nothing is more than 5% ahead of piq"), "{level}");
         results.baseline = 0;
         let told = text(&results);
         for (threads, ratio, most, base) in
@@ -631,11 +691,20 @@ mod tests {
             run.metrics = same.clone();
         }
         let level = text(&results);
-        assert!(level.contains("Reads: all runs are within 2% of one another"), "{level}");
+        assert!(level.contains("Reads: all runs are within 5% of one another"), "{level}");
         assert!(!level.contains("fastest"), "{level}");
         results.runs[4].metrics.read.latency_ns.mean *= 0.99;
         results.runs[0].metrics.read.latency_ns.mean *= 1.2;
-        assert!(text(&results).contains("too little to rely on"), "{}", text(&results));
+        results.runs[0].metrics.write.latency_ns.p99 *= 38;
+        let told = text(&results);
+        assert!(told.contains("Reads: nothing is more than 5% faster than the baseline rws"), "{told}");
+        let slowest = capital(&names::run_names(&results)[0]);
+        assert!(
+            told.contains(&format!("{slowest} was slowest: "))
+                && told.contains(", 20% more than the baseline."),
+            "{told}"
+        );
+        assert!(told.contains("Writes: ") && told.contains("One in a hundred took longer than "), "{told}");
     }
 
     #[test]

@@ -270,14 +270,16 @@ fn columns(results: &Results) -> Vec<Column> {
     let runs = &results.runs;
     let mut columns = identity_columns(results);
     for (group, direction) in [("read latency", READ), ("write latency", WRITE)] {
-        mean(&mut columns, group, "mean", results, direction, |of| of.latency_ns.mean);
-        for (title, get) in TAILS {
-            let cells = runs.iter().map(|run| time_cell(direction(run), get)).collect();
-            columns.push(Column { group, title: title.to_owned(), left: false, glued: false, cells });
+        for (title, get) in LATENCIES {
+            with_ratio(&mut columns, group, title, results, direction, get);
         }
+        let cells =
+            runs.iter().map(|run| time_cell(direction(run), |of| of.latency_ns.p999 as f64)).collect();
+        columns.push(Column { group, title: "p99.9".to_owned(), left: false, glued: false, cells });
     }
     for (title, direction) in [("read", READ), ("write", WRITE)] {
-        mean(&mut columns, WAITING, title, results, direction, |of| of.waiting_ns.mean);
+        let cells = runs.iter().map(|run| time_cell(direction(run), |of| of.waiting_ns.mean)).collect();
+        columns.push(Column { group: WAITING, title: title.to_owned(), left: false, glued: false, cells });
     }
     if !outside::is_outside(results) {
         let busy = |run: &RunResult| Cell(format::percent(run.metrics.utilization.chip.active), Tone::Plain);
@@ -380,15 +382,13 @@ pub(crate) const READ: Pick = |run| (run.metrics.requests.reads > 0).then_some(&
 pub(crate) const WRITE: Pick = |run| (run.metrics.requests.writes > 0).then_some(&run.metrics.write);
 pub(crate) const LATENCIES: [(&str, Time); 2] =
     [("mean", |of| of.latency_ns.mean), ("p99", |of| of.latency_ns.p99 as f64)];
-const TAILS: [(&str, Time); 2] =
-    [("p99", |of| of.latency_ns.p99 as f64), ("p99.9", |of| of.latency_ns.p999 as f64)];
 
 pub(crate) fn time_cell(direction: Option<&DirectionMetrics>, get: Time) -> Cell {
     Cell(direction.map_or(ABSENT.to_owned(), |of| format::time(get(of))), Tone::Plain)
 }
 
-/// A column of means and, glued to it, its ratios to the baseline.
-fn mean(
+/// A column of times and, glued to it, their ratios to the baseline's.
+fn with_ratio(
     columns: &mut Vec<Column>,
     group: &'static str,
     title: &str,
@@ -525,10 +525,11 @@ fn stacked(results: &Results, style: Style) -> String {
             };
             let mean = with_ratio(|of| of.latency_ns.mean);
             let waiting = with_ratio(|of| of.waiting_ns.mean);
-            let [p99, p999] =
-                TAILS.map(|(_, get)| paint(&format!("{:>7}", format::time(get(of))), Tone::Plain, style));
+            let p99 = with_ratio(|of| of.latency_ns.p99 as f64);
+            let p999 = format::time(of.latency_ns.p999 as f64);
+            let p999 = paint(&format!("{p999:>7}"), Tone::Plain, style);
             out += &format!("  {title:<5}  mean {mean}  waiting {waiting}\n");
-            out += &format!("          p99 {p99}          p99.9 {p999}\n");
+            out += &format!("          p99 {p99}    p99.9 {p999}\n");
         }
         out += &format!("  chips  busy {:>7}\n", format::percent(run.metrics.utilization.chip.active));
     }

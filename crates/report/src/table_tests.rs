@@ -139,7 +139,7 @@ fn a_narrow_collection_table_leaves_out_what_is_missed_least_and_then_becomes_pa
     let at = |width| comparison(&results, Style { width: Some(width), ..Style::default() });
     assert!(at(118).contains("wear") && !at(118).contains("left out"), "{}", at(118));
     let less = "left out for width: waiting times\nleft out for width: erases, wear\n";
-    assert!(at(88).contains(less), "{}", at(88));
+    assert!(at(100).contains(less), "{}", at(100));
     let narrow = at(54);
     assert!(narrow.contains("  buffered        48.6%  idle            17.7%"), "{narrow}");
     assert!(!narrow.contains("left out"), "{narrow}");

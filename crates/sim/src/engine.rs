@@ -182,13 +182,8 @@ impl<O: Observer> Simulator<O> {
             self.now = request.arrival;
         }
         self.enter(request);
-        // A program's next system call comes after the block layer has run the queue (`blk_mq_submit_bio`): what goes at once does not wait
-        // for a neighbour to join.
         if self.runs_at_entry {
-            let mut context =
-                Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
-            self.device.bind_waiting_writes(&mut context);
-            self.dispatch();
+            self.run_at_entry();
         }
         Ok(())
     }
@@ -350,6 +345,16 @@ impl<O: Observer> Simulator<O> {
         }
     }
 
+    /// A program's next system call comes after the block layer has run the queue (`blk_mq_submit_bio`): what goes at once does not wait for a
+    /// neighbour to join.
+    #[cold]
+    fn run_at_entry(&mut self) {
+        let mut context = Context { now: self.now, events: &mut self.events, observer: &mut self.observer };
+        self.device.bind_waiting_writes(&mut context);
+        self.dispatch();
+    }
+
+    #[inline(always)]
     fn dispatch(&mut self) {
         let Simulator { now, events, device, stack, observer, .. } = self;
         loop {

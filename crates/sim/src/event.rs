@@ -9,7 +9,7 @@
 
 use planewise_model::Ns;
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::BinaryHeap;
 
 /// What happens. The resource's own state says the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,16 +36,65 @@ const HOST: u32 = LINK | 3;
 const REST: u32 = LINK | 4;
 
 const LANES: usize = 6;
+/// The heap's place behind those of the lanes.
+const HEAP: usize = LANES;
+/// Places are masked with this where the compiler cannot know that they are in range.
+const PLACES: usize = 8;
 const NONE: u128 = u128::MAX;
+
+/// Keys in order, in a ring whose length is a power of two.
+#[derive(Debug)]
+struct Lane {
+    keys: Box<[u128]>,
+    /// Counts of keys put in and taken out.
+    put: usize,
+    taken: usize,
+    /// The key that was put in last.
+    last: u128,
+}
+
+impl Lane {
+    fn with_capacity(capacity: usize) -> Lane {
+        Lane { keys: vec![NONE; capacity.next_power_of_two()].into(), put: 0, taken: 0, last: 0 }
+    }
+
+    #[inline(always)]
+    fn push(&mut self, key: u128) {
+        if self.put - self.taken == self.keys.len() {
+            self.grow();
+        }
+        let mask = self.keys.len() - 1;
+        self.keys[self.put & mask] = key;
+        self.put += 1;
+        self.last = key;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let length = self.keys.len();
+        let mut keys = vec![NONE; 2 * length];
+        for (key, place) in keys.iter_mut().zip(self.taken..self.put) {
+            *key = self.keys[place & (length - 1)];
+        }
+        (self.keys, self.put, self.taken) = (keys.into(), length, 0);
+    }
+
+    /// Takes the first key; the next one is [`NONE`] when there is none.
+    #[inline(always)]
+    fn pop(&mut self) -> u128 {
+        self.taken += 1;
+        if self.taken == self.put { NONE } else { self.keys[self.taken & (self.keys.len() - 1)] }
+    }
+}
 
 /// Events by time, then by the order in which they were scheduled.
 #[derive(Debug)]
 pub(crate) struct EventQueue {
-    lanes: [VecDeque<u128>; LANES],
-    /// First key of each lane, and of the heap last; [`NONE`] when empty.
-    first: [u128; LANES + 1],
-    /// Last key that was put into each lane.
-    last: [u128; LANES],
+    lanes: [Lane; LANES],
+    /// First key of each lane, and of the heap behind them; [`NONE`] when empty.
+    first: [u128; PLACES],
+    /// One bit for each of those that is not empty.
+    filled: u32,
     rest: BinaryHeap<Reverse<u128>>,
     sequence: u32,
     /// Where the earliest event is: index into `first`.
@@ -55,12 +104,12 @@ pub(crate) struct EventQueue {
 impl EventQueue {
     pub(crate) fn with_capacity(capacity: usize) -> EventQueue {
         EventQueue {
-            lanes: std::array::from_fn(|_| VecDeque::with_capacity(capacity)),
-            first: [NONE; LANES + 1],
-            last: [0; LANES],
+            lanes: std::array::from_fn(|_| Lane::with_capacity(capacity.max(1))),
+            first: [NONE; PLACES],
+            filled: 0,
             rest: BinaryHeap::new(),
             sequence: 0,
-            earliest: LANES,
+            earliest: HEAP,
         }
     }
 
@@ -79,20 +128,20 @@ impl EventQueue {
         // wrap can at worst swap two events of the same nanosecond, the same way on every run.
         self.sequence = self.sequence.wrapping_add(1);
         let key = u128::from(at.0) << 64 | u128::from(self.sequence) << 32 | u128::from(payload);
-        let place = match self.last.iter().position(|&last| last <= key) {
-            Some(lane) => {
-                self.lanes[lane].push_back(key);
-                self.last[lane] = key;
-                lane
+        let place = match self.lanes.iter_mut().enumerate().find(|(_, lane)| lane.last <= key) {
+            Some((place, lane)) => {
+                lane.push(key);
+                place
             }
             None => {
                 self.rest.push(Reverse(key));
-                LANES
+                HEAP
             }
         };
         if key < self.first[place] {
             self.first[place] = key;
-            if key < self.first[self.earliest] {
+            self.filled |= 1 << place;
+            if key < self.first[self.earliest % PLACES] {
                 self.earliest = place;
             }
         }
@@ -101,25 +150,36 @@ impl EventQueue {
     /// When the next event happens; [`Ns::MAX`] when none is pending.
     #[inline]
     pub(crate) fn next_time(&self) -> Ns {
-        Ns((self.first[self.earliest] >> 64) as u64)
+        Ns((self.first[self.earliest % PLACES] >> 64) as u64)
     }
 
     /// Takes the next event if it happens at `now`.
     #[inline]
     pub(crate) fn pop_at(&mut self, now: Ns) -> Option<Event> {
-        let key = self.first[self.earliest];
-        if key == NONE || (key >> 64) as u64 != now.0 {
+        let place = self.earliest % PLACES;
+        let key = self.first[place];
+        // Of nothing the time is never now.
+        if (key >> 64) as u64 != now.0 || key == NONE {
             return None;
         }
-        if self.earliest < LANES {
-            let lane = &mut self.lanes[self.earliest];
-            lane.pop_front();
-            self.first[self.earliest] = lane.front().copied().unwrap_or(NONE);
-        } else {
-            self.rest.pop();
-            self.first[LANES] = self.rest.peek().map_or(NONE, |Reverse(next)| *next);
+        let next = match self.lanes.get_mut(place) {
+            Some(lane) => lane.pop(),
+            None => {
+                self.rest.pop();
+                self.rest.peek().map_or(NONE, |Reverse(next)| *next)
+            }
+        };
+        self.first[place] = next;
+        self.filled &= !(u32::from(next == NONE) << place);
+        let (mut left, mut earliest) = (self.filled, NONE);
+        self.earliest = HEAP;
+        while left != 0 {
+            let place = left.trailing_zeros() as usize % PLACES;
+            left &= left - 1;
+            if self.first[place] < earliest {
+                (earliest, self.earliest) = (self.first[place], place);
+            }
         }
-        self.earliest = (0..=LANES).min_by_key(|&place| self.first[place]).unwrap_or(LANES);
         let payload = key as u32;
         Some(match payload {
             0..LINK => Event::Executor(payload),

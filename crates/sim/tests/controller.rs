@@ -8,7 +8,7 @@ use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_sim::drivers::replay::{ReplayOptions, replay};
 use planewise_sim::observers::invariants::Invariants;
 use planewise_sim::observers::recovery::Recovery;
-use planewise_sim::{RunConfig, SimError, Simulator};
+use planewise_sim::{Condition, RunConfig, SimError, Simulator};
 use std::sync::atomic::AtomicBool;
 
 const TRANSFER: u64 = 40_960;
@@ -231,6 +231,43 @@ fn pages_still_in_the_write_buffer_are_no_part_of_write_amplification() {
         let (result, _) = replay(&config, requests, (), &mut options).unwrap();
         // Nothing is collected and nothing written twice: one program for each page.
         assert_eq!(result.metrics.gc.write_amplification, 1.0, "{count} writes, the first {warm_up} before");
+    }
+}
+
+#[test]
+fn pages_written_in_part_are_read_once_each_and_amplify_writes_with_and_without_a_write_buffer() {
+    for buffer in [None, write_buffer(8, 0.5, 2, 8)] {
+        let mut config = config(2, 1);
+        config.condition = Condition::Filled;
+        config.profile.write_buffer = buffer;
+        // A quarter of each page, all of every fifth.
+        let requests: Vec<Request> = (0..50)
+            .map(|number| {
+                let sectors = if number % 5 == 4 { 8 } else { 2 };
+                Request::new(Ns(number * 900_000), Lsn(number * 8), sectors, Direction::Write)
+            })
+            .collect();
+        let stop = AtomicBool::new(false);
+        let mut options =
+            ReplayOptions { warm_up: 0, stop: &stop, progress: &mut |_| {}, trace: "test", power_cut: None };
+        let (result, _) = replay(&config, &mut requests.iter().copied(), (), &mut options).unwrap();
+        let (flash, amplification) = (result.metrics.flash, result.metrics.gc.write_amplification);
+        assert_eq!(flash.reads, flash.read_modify_writes, "{buffer:?}");
+        match buffer {
+            None => assert_eq!((flash.programs, flash.reads), (50, 40)),
+            // The last ones are still in the buffer.
+            Some(_) => {
+                assert!((30..50).contains(&flash.programs) && (24..40).contains(&flash.reads), "{flash:?}")
+            }
+        }
+        // What a page costs is 8 sectors; what was written of each is known.
+        let programmed = flash.programs * 8;
+        let written: f64 = programmed as f64 / amplification;
+        let fits = |left: u64| {
+            let in_flash = &requests[..50 - left as usize];
+            (in_flash.iter().map(|request| f64::from(request.sectors)).sum::<f64>() - written).abs() < 1e-6
+        };
+        assert!(fits(50 - flash.programs), "{amplification} {flash:?}");
     }
 }
 

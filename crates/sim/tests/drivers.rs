@@ -3,13 +3,14 @@
 mod common;
 
 use common::{device, pages, run};
+use planewise_model::profile::WriteBuffer;
 use planewise_model::rng::generator;
 use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_sim::drivers::pace::Pace;
 use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, replay};
 use planewise_sim::host::{Merging, Slot};
 use planewise_sim::observers::{Completion, Observer};
-use planewise_sim::results::{RunResult, Status};
+use planewise_sim::results::{RunResult, Status, UnitUtilization};
 use planewise_sim::{RunConfig, SimError, Simulator};
 use rand::RngExt;
 use std::sync::atomic::AtomicBool;
@@ -159,6 +160,67 @@ fn utilization_tells_the_whole_run_from_the_time_with_requests_pending() {
     close(utilization.chip.wall, 0.25);
     close(utilization.plane.active, 0.25);
     close(utilization.channel.active, 40_960.0 / service as f64);
+}
+
+#[test]
+fn what_is_under_way_when_the_window_begins_counts_for_the_part_that_lies_in_it() {
+    // A program from 0 to 640,960 ns; the window begins at 300,000 with a read, which waits for it.
+    let config = RunConfig::new(device(1, 1, 1, 1));
+    let requests = [
+        Request::new(Ns(0), Lsn(0), 8, Direction::Write),
+        Request::new(Ns(300_000), Lsn(8), 8, Direction::Read),
+    ];
+    let metrics = open(&config, &requests, 1).unwrap().metrics;
+    let length = 340_960 + 30_000 + 40_960;
+    assert_eq!(metrics.duration_ns, length);
+    let utilization = metrics.utilization;
+    assert_eq!(
+        [utilization.chip, utilization.die, utilization.plane].map(|busy| (busy.wall, busy.active)),
+        [(1.0, 1.0); 3]
+    );
+    assert_eq!(utilization.channel.wall, 40_960.0 / length as f64);
+    // A transfer that has begun counts from there, too.
+    let requests = [requests[0], Request { arrival: Ns(10_960), ..requests[1] }];
+    let metrics = open(&config, &requests, 1).unwrap().metrics;
+    assert_eq!(metrics.utilization.channel.wall, (30_000.0 + 40_960.0) / metrics.duration_ns as f64);
+}
+
+#[test]
+fn a_chip_is_busy_while_any_of_its_dies_is_and_a_die_while_any_of_its_planes_is() {
+    for seed in 0..60u64 {
+        let mut random = generator(seed, "requests");
+        let mut config = RunConfig::new(device(2, 2, 2, 2));
+        config.profile.write_buffer = (seed % 2 == 0).then_some(WriteBuffer {
+            pages: 32,
+            watermark: 0.5,
+            run_pages: 4,
+            entry_order: false,
+            in_flight_pages: 8,
+            power_loss_protection: true,
+        });
+        config.queue_length = [1, 64][(seed / 2 % 2) as usize];
+        let mut now = 0;
+        let requests: Vec<Request> = (0..300)
+            .map(|_| {
+                now += random.random_range(0..200_000);
+                let direction = Direction::ALL[random.random_range(0..2)];
+                Request::new(
+                    Ns(now),
+                    Lsn(random.random_range(0..4000)),
+                    random.random_range(1..80),
+                    direction,
+                )
+            })
+            .collect();
+        let utilization = open(&config, &requests, random.random_range(0..100)).unwrap().metrics.utilization;
+        let [chip, die, plane, channel] =
+            [utilization.chip, utilization.die, utilization.plane, utilization.channel];
+        for of in [|busy: UnitUtilization| busy.wall, |busy: UnitUtilization| busy.active] {
+            let (chip, die, plane, channel) = (of(chip), of(die), of(plane), of(channel));
+            let ordered = 1.0 + 1e-9 >= chip && chip + 1e-9 >= die && die + 1e-9 >= plane && plane > 0.0;
+            assert!(ordered && (0.0..=1.0 + 1e-9).contains(&channel), "seed {seed}: {utilization:?}");
+        }
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@
 //! [`Input::is_folder`] says so. The format opens what it finds there.
 
 use crate::error::{Position, TraceError};
+use crate::words;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -182,7 +183,7 @@ impl Input {
     /// Reading or decompressing fails, or the line is longer than [`LINE_BYTES_MAX`].
     #[inline]
     pub fn next_line(&mut self) -> Result<Option<&[u8]>, TraceError> {
-        let length = match memchr::memchr(b'\n', &self.buffer[self.start..self.end]) {
+        let length = match words::newline(&self.buffer[self.start..self.end]) {
             Some(length) => length,
             None => match self.fill_line()? {
                 Some(length) => length,

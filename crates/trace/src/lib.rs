@@ -16,6 +16,7 @@ pub mod stats;
 pub mod synth;
 mod text;
 pub mod transform;
+mod words;
 
 pub use error::TraceError;
 pub use pipeline::{Trace, TraceOptions};

@@ -15,10 +15,12 @@ use crate::formats::{self, Format, ReadOptions, Reader};
 use crate::input::Input;
 use detect::detect;
 use planewise_model::{Ns, Request};
+use stamps::Stamps;
 use std::path::{Path, PathBuf};
-use volume::Selection;
+use volume::{Selection, Volumes};
 
 mod detect;
+mod stamps;
 mod volume;
 
 /// How to read a trace.
@@ -34,6 +36,8 @@ pub struct TraceOptions {
     pub sort_window: usize,
     /// Stop after so many requests (of the chosen volume).
     pub limit: Option<u64>,
+    /// Requests of one stamp arrive one after the other, evenly, within so much time: the step of the trace's clock.
+    pub spread: Option<Ns>,
 }
 
 /// Enough for the public traces that were looked at, at 6 MiB of memory. The most is asked by Tencent's, whose stamps are
@@ -48,6 +52,7 @@ impl Default for TraceOptions {
             volume: None,
             sort_window: SORT_WINDOW_DEFAULT,
             limit: None,
+            spread: None,
         }
     }
 }
@@ -60,6 +65,9 @@ pub struct Trace {
     selection: Selection,
     window: usize,
     limit: Option<u64>,
+    spread: Option<Ns>,
+    stamps: Stamps,
+    volumes: Volumes,
     /// Requests read and not handed on. Those before `ready` are sorted and final, those before `taken` handed on.
     pending: Vec<Request>,
     taken: usize,
@@ -121,6 +129,9 @@ impl Trace {
             reader,
             window: options.sort_window,
             limit: options.limit,
+            spread: options.spread,
+            stamps: Stamps::default(),
+            volumes: Volumes::default(),
             pending: Vec::new(),
             taken: 0,
             ready: 0,
@@ -182,7 +193,16 @@ impl Trace {
 
     /// What the user should know about the trace read so far, one line each.
     pub fn warnings(&self) -> Vec<String> {
-        self.reader.warnings()
+        let mut warnings = self.reader.warnings();
+        if self.spread.is_none() {
+            warnings.extend(self.stamps.warning());
+        }
+        warnings
+    }
+
+    /// How many volumes the requests read so far are of.
+    pub fn volumes(&self) -> usize {
+        self.volumes.count()
     }
 
     /// Makes the next requests ready; none are when the trace has ended.
@@ -195,9 +215,30 @@ impl Trace {
             self.pending.sort_by_key(|request| request.arrival);
         }
         self.ready = if self.ended { self.pending.len() } else { self.pending.len() - self.window };
+        if self.spread.is_some() {
+            self.end_with_a_lump()?;
+        }
         if let Some(last) = self.ready.checked_sub(1) {
             self.floor = self.pending[last].arrival;
             self.base.get_or_insert(self.pending[0].arrival);
+        }
+        if let Some(step) = self.spread {
+            stamps::spread(&mut self.pending[..self.ready], step);
+        }
+        Ok(())
+    }
+
+    /// Moves the end of what is ready to where another stamp begins: requests of one are spread together.
+    fn end_with_a_lump(&mut self) -> Result<(), TraceError> {
+        while let Some(next) = self.pending.get(self.ready).map(|request| request.arrival) {
+            self.ready = self.pending[..self.ready].partition_point(|request| request.arrival < next);
+            if self.ready > 0 {
+                return Ok(());
+            }
+            // All of it is one lump so far.
+            self.read_on(2 * self.pending.len())?;
+            self.pending.sort_by_key(|request| request.arrival);
+            self.ready = if self.ended { self.pending.len() } else { self.pending.len() - self.window };
         }
         Ok(())
     }
@@ -222,6 +263,8 @@ impl Trace {
             if arrival < self.floor {
                 return Err(self.too_late(arrival));
             }
+            self.stamps.note(arrival, latest);
+            self.volumes.note(volume);
             is_sorted &= arrival >= latest;
             latest = arrival;
         }

@@ -1,10 +1,11 @@
-//! Columns of text, read byte by byte: no allocation, no floating point, no panic.
+//! Columns of text, read eight bytes at a time: no allocation, no floating point, no panic.
 //!
 //! The fast path of each method takes a column that is exactly as tools write it. Whatever else stands there goes to a
 //! cold path, which forgives blanks around the column and words the error for everything it does not forgive.
 
 use crate::formats::TimeUnit;
 use crate::formats::tokens::{Unexpected, number};
+use crate::words;
 use planewise_model::{Direction, SECTOR_BYTES};
 
 /// What is wrong with a line. Boxed, so that the results on the fast path fit into registers.
@@ -25,38 +26,35 @@ const WHOLE_NUMBER: &str = "a whole number from 0 to 18446744073709551615";
 
 /// The columns of one line, taken from left to right.
 pub(crate) struct Columns<'a, const SEPARATOR: u8> {
-    rest: &'a [u8],
-    /// The line has no further column; an empty `rest` alone may be an empty last one.
-    ended: bool,
+    line: &'a [u8],
+    /// Where the next column begins; one behind the line when there is none. At the line's end an empty last one begins.
+    at: usize,
 }
 
 impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
     /// Starts at the beginning of a line.
     #[inline]
     pub fn new(line: &'a [u8]) -> Self {
-        let rest = if SEPARATOR == BLANK { line.trim_ascii() } else { line };
-        Columns { rest, ended: false }
+        let line = if SEPARATOR == BLANK { line.trim_ascii() } else { line };
+        Columns { line, at: 0 }
     }
 
     /// What has not been taken yet.
     #[inline]
     pub fn unread(&self) -> &'a [u8] {
-        self.rest
+        self.line.get(self.at..).unwrap_or_default()
     }
 
-    /// Goes behind a column of `length` bytes; false (and no step) when no column ends there.
+    /// Goes behind a column that ends at `end`; false (and no step) when no column ends there.
     #[inline]
-    fn step(&mut self, length: usize) -> bool {
-        match self.rest.get(length) {
-            None => {
-                self.rest = &[];
-                self.ended = true;
-            }
+    fn step(&mut self, end: usize) -> bool {
+        match self.line.get(end) {
+            None => self.at = self.line.len() + 1,
             Some(byte) if *byte == SEPARATOR || (SEPARATOR == BLANK && *byte == b'\t') => {
-                self.rest = &self.rest[length + 1..];
+                self.at = end + 1;
                 if SEPARATOR == BLANK {
-                    while let [b' ' | b'\t', rest @ ..] = self.rest {
-                        self.rest = rest;
+                    while let Some(b' ' | b'\t') = self.line.get(self.at) {
+                        self.at += 1;
                     }
                 }
             }
@@ -71,26 +69,40 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
     /// The line has no further column.
     #[inline]
     pub fn text(&mut self, column: &'static str) -> Result<&'a [u8], Wrong> {
-        if self.ended {
+        if self.at > self.line.len() {
             return Err(missing(column));
         }
-        let is_end = |byte: &u8| *byte == SEPARATOR || (SEPARATOR == BLANK && *byte == b'\t');
-        let length = self.rest.iter().position(is_end).unwrap_or(self.rest.len());
-        let text = &self.rest[..length];
-        self.step(length);
-        Ok(text)
+        let begin = self.at;
+        let mut end = begin;
+        loop {
+            let separators = words::places_of(words::at(self.line, end), SEPARATOR)
+                | if SEPARATOR == BLANK { words::places_of(words::at(self.line, end), b'\t') } else { 0 };
+            end += separators.trailing_zeros() as usize / 8;
+            if separators != 0 || end >= self.line.len() {
+                break;
+            }
+        }
+        let end = end.min(self.line.len());
+        self.step(end);
+        Ok(&self.line[begin..end])
     }
 
     /// The next column as a whole number of 64 bits.
     ///
     /// # Errors
     /// It is missing, no number, or too large.
-    #[inline]
+    #[inline(always)]
     pub fn number(&mut self, column: &'static str) -> Result<u64, Wrong> {
-        let (value, length) = digits(self.rest);
-        if (1..=SAFE_DIGITS).contains(&length) && self.step(length) {
+        let (value, length) = words::digits(self.line, self.at);
+        if (1..=words::SAFE_DIGITS).contains(&length) && self.step(self.at + length) {
             return Ok(value);
         }
+        self.other_number(column)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_number(&mut self, column: &'static str) -> Result<u64, Wrong> {
         let text = self.text(column)?;
         number(text.trim_ascii()).ok_or_else(|| wrong(column, text, WHOLE_NUMBER))
     }
@@ -99,26 +111,54 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
     ///
     /// # Errors
     /// It is missing, no number, or too large.
-    #[inline]
+    #[inline(always)]
     pub fn number32(&mut self, column: &'static str) -> Result<u32, Wrong> {
         let value = self.number(column)?;
-        u32::try_from(value)
-            .map_err(|_| wrong(column, value.to_string().as_bytes(), "a whole number from 0 to 4294967295"))
+        u32::try_from(value).map_err(|_| too_large(column, value))
     }
 
     /// The next column as a time in nanoseconds.
     ///
     /// # Errors
     /// It is missing, no number of the clock's kind, negative, or 2^64 ns or more.
-    #[inline]
+    #[inline(always)]
     pub fn time(&mut self, column: &'static str, clock: Clock) -> Result<u64, Wrong> {
-        let (value, length) = digits(self.rest);
-        if (1..=SAFE_DIGITS).contains(&length)
+        let (value, length) = words::digits(self.line, self.at);
+        let end = self.at + length;
+        if clock.fraction && self.line.get(end) == Some(&b'.') {
+            return self.time_with_fraction(column, clock, (value, length));
+        }
+        if (1..=words::SAFE_DIGITS).contains(&length)
             && let Some(nanoseconds) = value.checked_mul(clock.nanoseconds)
-            && self.step(length)
+            && self.step(end)
         {
             return Ok(nanoseconds);
         }
+        self.other_time(column, clock)
+    }
+
+    /// The same where digits behind a point follow.
+    #[inline]
+    fn time_with_fraction(
+        &mut self,
+        column: &'static str,
+        clock: Clock,
+        (whole, length): (u64, usize),
+    ) -> Result<u64, Wrong> {
+        let begin = self.at + length + 1;
+        let (fraction, places) = words::digits(self.line, begin);
+        if (1..=words::SAFE_DIGITS).contains(&length)
+            && (1..=words::SAFE_DIGITS).contains(&places)
+            && let Some(nanoseconds) = clock.join(whole, (fraction, places))
+            && self.step(begin + places)
+        {
+            return Ok(nanoseconds);
+        }
+        self.other_time(column, clock)
+    }
+
+    #[inline(never)]
+    fn other_time(&mut self, column: &'static str, clock: Clock) -> Result<u64, Wrong> {
         let text = self.text(column)?;
         clock.read(text.trim_ascii()).ok_or_else(|| wrong(column, text, clock.allowed()))
     }
@@ -144,8 +184,13 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
     /// It has.
     #[inline]
     pub fn end(&self, count: &'static str) -> Result<(), Wrong> {
-        if self.ended { Ok(()) } else { Err(wrong("a further column", self.rest, count)) }
+        if self.at > self.line.len() { Ok(()) } else { Err(wrong("a further column", self.unread(), count)) }
     }
+}
+
+#[cold]
+fn too_large(column: &str, value: u64) -> Wrong {
+    wrong(column, value.to_string().as_bytes(), "a whole number from 0 to 4294967295")
 }
 
 #[cold]
@@ -154,25 +199,6 @@ fn missing(column: &str) -> Wrong {
         found: format!("no {column}: the line ends before it"),
         allowed: "all columns in every line",
     })
-}
-
-/// So many digits fit into 64 bits whatever they are.
-const SAFE_DIGITS: usize = 19;
-
-/// The value of the digits that `text` begins with (meaningless beyond [`SAFE_DIGITS`] of them), and their number.
-#[inline(always)]
-fn digits(text: &[u8]) -> (u64, usize) {
-    let mut value = 0u64;
-    let mut length = 0;
-    while let Some(byte) = text.get(length) {
-        let digit = byte.wrapping_sub(b'0');
-        if digit > 9 {
-            break;
-        }
-        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
-        length += 1;
-    }
-    (value, length)
 }
 
 /// What a stamp counts in.
@@ -215,6 +241,17 @@ impl Clock {
             nanoseconds += worth * u64::from(digit - b'0');
         }
         number(whole)?.checked_mul(self.nanoseconds)?.checked_add(nanoseconds)
+    }
+
+    /// Whole units and a fraction of so many digits in nanoseconds, exactly; digits beyond nanoseconds are cut off.
+    #[inline]
+    fn join(self, whole: u64, (fraction, places): (u64, usize)) -> Option<u64> {
+        let own = self.nanoseconds.ilog10() as usize;
+        let fraction = match places.checked_sub(own) {
+            None | Some(0) => fraction * words::TENS[own - places],
+            Some(beyond) => fraction / words::TENS[beyond],
+        };
+        whole.checked_mul(self.nanoseconds)?.checked_add(fraction)
     }
 
     const fn allowed(self) -> &'static str {

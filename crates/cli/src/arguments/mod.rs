@@ -20,7 +20,7 @@ pub use serve::ServeArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
     ConvertArguments, CutArguments, InfoArguments, PartArguments, ReadArguments, ScaleTimeArguments,
-    SynthArguments, TargetArguments, TraceArguments, TraceCommand,
+    SynthArguments, TargetArguments, TraceArguments, TraceCommand, VolumesArguments,
 };
 
 use clap::{Args, Parser, Subcommand};
@@ -213,6 +213,14 @@ fn time_unit(text: &str) -> Result<planewise_trace::formats::TimeUnit, String> {
         "s" => Ok(TimeUnit::Seconds),
         _ => Err("allowed: ns, us, ms, s".to_owned()),
     }
+}
+
+/// The step of a trace's clock.
+fn step(text: &str) -> Result<planewise_model::Ns, String> {
+    planewise_workload::values::time(text)
+        .ok()
+        .filter(|step| step.0 > 0)
+        .ok_or_else(|| "allowed: a time such as 1s, 100ms or 1us".to_owned())
 }
 
 #[cfg(test)]

@@ -22,6 +22,17 @@ pub struct ReadArguments {
     /// How many of its predecessors a request may belong before; out-of-order time stamps within are sorted, others are errors [default: 65536]
     #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Reading")]
     pub sort_window: Option<usize>,
+    /// Requests of one stamp arrive evenly within so much time: for traces whose clock has steps of it [default step: 1s]
+    #[arg(
+        long,
+        value_name = "STEP",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "1s",
+        value_parser = super::step,
+        help_heading = "Reading"
+    )]
+    pub spread_arrivals: Option<planewise_model::Ns>,
     /// Directory of downloaded volumes: --trace hm_0 then finds hm_0.csv, hm_0.csv.gz or hm_0.csv.zst in it
     #[arg(long, value_name = "DIR", help_heading = "Reading")]
     pub trace_dir: Option<PathBuf>,
@@ -62,8 +73,8 @@ pub enum TraceCommand {
     Synth(SynthArguments),
     /// List the formats that are read and written
     Formats,
-    /// List the synthetic volumes
-    Volumes,
+    /// List the volumes of a trace with what each was asked for; without one, the synthetic volumes
+    Volumes(VolumesArguments),
 }
 
 /// A trace to read.
@@ -98,6 +109,20 @@ pub struct TargetArguments {
     /// Replace the file when it exists
     #[arg(long)]
     pub force: bool,
+}
+
+/// `planewise trace volumes`
+#[derive(Debug, Args)]
+pub struct VolumesArguments {
+    /// A trace file [default: the volumes that this program makes]
+    #[arg(value_name = "FILE")]
+    pub trace: Option<String>,
+    /// How to read it.
+    #[command(flatten)]
+    pub read: ReadArguments,
+    /// Nothing on standard error but errors
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 /// `planewise trace info`

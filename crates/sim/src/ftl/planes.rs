@@ -191,12 +191,35 @@ impl Planes {
 
     /// Declares the first `pages` pages of a plane as programmed and valid, in block order, on a fresh plane.
     pub(crate) fn fill(&mut self, plane: u32, pages: u32) {
-        let mut left = pages;
-        while left > 0 {
-            let take = left.min(self.geometry.pages_per_block);
-            self.fill_open(plane, take, take);
-            left -= take;
+        self.fill_blocks(plane, pages / self.geometry.pages_per_block);
+        let rest = pages % self.geometry.pages_per_block;
+        if rest > 0 {
+            self.fill_open(plane, rest, rest);
         }
+    }
+
+    /// The same of whole blocks: all at once, as large devices have hundreds of thousands.
+    fn fill_blocks(&mut self, plane: u32, blocks: u32) {
+        let Geometry { pages_per_block, .. } = self.geometry;
+        debug_assert_eq!(self.counts[plane as usize].free_pages, self.geometry.pages_per_plane());
+        if blocks == 0 {
+            return;
+        }
+        let first = self.open[plane as usize][HOST].block;
+        self.free[plane as usize].take_unused(blocks - 1);
+        let index = self.block_index(plane, first);
+        self.valid[index..index + blocks as usize].fill(pages_per_block as u16);
+        let counts = &mut self.counts[plane as usize];
+        counts.valid += blocks * pages_per_block;
+        counts.free_pages -= blocks * pages_per_block;
+        let victims = &mut self.victims[plane as usize];
+        victims.filled(first..first + blocks, pages_per_block);
+        counts.bar = victims.bar();
+        if let Some(cold) = self.cold.get_mut(plane as usize) {
+            (first..first + blocks).for_each(|block| cold.closed(block));
+        }
+        self.open[plane as usize][HOST] = OpenBlock { block: NO_BLOCK, page: pages_per_block };
+        self.open_block(plane, HOST);
     }
 
     /// Declares the plane's open block, untouched so far, as fully programmed with `valid` valid pages.

@@ -6,15 +6,34 @@ use crate::host::{QueuedRequest, Slot};
 use crate::results::{BufferMetrics, GcConflicts, GcCost, GcMetrics, ReplicaMetrics};
 use planewise_model::{Direction, Geometry, Lpn, Ns, Ppn, Request};
 
-/// What a request in the I/O queue met so far, by [`Meeting`].
+/// A request in the I/O queue.
 #[derive(Clone, Copy, Default)]
-struct Met([bool; 3]);
+struct Pending {
+    /// What it met so far, by [`Meeting`].
+    met: [bool; 3],
+    /// The sectors that it covers, with all that joined it.
+    start: u64,
+    end: u64,
+}
+
+impl Pending {
+    fn new(request: &Request) -> Pending {
+        Pending { met: [false; 3], start: request.start.0, end: request.end().0 }
+    }
+
+    fn grow(&mut self, other: &Pending) {
+        (self.start, self.end) = (self.start.min(other.start), self.end.max(other.end));
+    }
+}
 
 /// Sums over the measured window.
 #[derive(Default)]
 struct Sums {
     requests: u64,
     host_programs: u64,
+    /// What the host wrote, and what of it the write buffer held when the window began: sectors.
+    host_sectors: u64,
+    sectors_held_before: u64,
     programs: u64,
     erases: u64,
     collections: u64,
@@ -61,8 +80,10 @@ pub struct CollectionMetrics {
     measuring: bool,
     window_start: Ns,
     pages: u32,
+    sectors_per_page: u64,
     chips: u32,
-    executors_per_chip: u32,
+    /// Chip of each executor, and its busy executors by chip.
+    chip_of: Vec<u32>,
     busy_executors: Vec<u32>,
     busy_chips: u32,
     /// Requests in the I/O queue, waiting or outstanding.
@@ -72,11 +93,13 @@ pub struct CollectionMetrics {
     begun: u32,
     /// Until when the integrals are summed.
     summed: Ns,
-    met: Vec<Met>,
-    /// By slot of the write buffer, counted from the first of the valid page buffer: whether it holds a page whose program has not begun.
-    cached: Vec<bool>,
-    /// How many do.
+    requests: Vec<Pending>,
+    /// By slot of the write buffer, counted from the first of the valid page buffer: sectors that the host wrote of the page that it holds and
+    /// whose program has not begun.
+    cached: Vec<u64>,
+    /// How many slots have any, and how many they are.
     held_back: u64,
+    sectors_held_back: u64,
     /// By slot of the buffer: since when it holds a page.
     since: Vec<Ns>,
     held: u32,
@@ -97,17 +120,19 @@ impl CollectionMetrics {
             measuring: warm_up == 0,
             window_start: Ns::ZERO,
             pages: 0,
+            sectors_per_page: 1,
             chips: 0,
-            executors_per_chip: 1,
+            chip_of: Vec::new(),
             busy_executors: Vec::new(),
             busy_chips: 0,
             pending: 0,
             collecting: 0,
             begun: 0,
             summed: Ns::ZERO,
-            met: Vec::new(),
+            requests: Vec::new(),
             cached: Vec::new(),
             held_back: 0,
+            sectors_held_back: 0,
             since: Vec::new(),
             held: 0,
             live_replicas: 0,
@@ -147,7 +172,12 @@ impl CollectionMetrics {
         if !self.measuring && sequence >= self.warm_up {
             self.measuring = true;
             self.window_start = now;
-            self.sums = Sums { occupancy_max: self.held, held_before: self.held_back, ..Sums::default() };
+            self.sums = Sums {
+                occupancy_max: self.held,
+                held_before: self.held_back,
+                sectors_held_before: self.sectors_held_back,
+                ..Sums::default()
+            };
             self.sums.replicas.most = self.live_replicas;
             self.latency = Times::new();
             for running in &mut self.running {
@@ -156,6 +186,14 @@ impl CollectionMetrics {
         }
         self.sums.requests += 1;
         self.pending += 1;
+    }
+
+    /// The sectors of a page that the request in a slot covers.
+    #[inline]
+    fn covered(&self, slot: Slot, lpn: Lpn) -> u64 {
+        let Pending { start, end, .. } = self.requests[slot.index()];
+        let first = u64::from(lpn.0) * self.sectors_per_page;
+        end.min(first + self.sectors_per_page).saturating_sub(start.max(first))
     }
 
     /// Where the array time of an operation is summed.
@@ -180,6 +218,7 @@ impl CollectionMetrics {
         let host_pages = sums.host_programs + sums.writes_absorbed;
         // What the write buffer still holds no program stands for yet.
         let host_pages = host_pages + sums.held_before - self.held_back;
+        let host_sectors = sums.host_sectors + sums.sectors_held_before - self.sectors_held_back;
         let met = sums.reads_met + sums.writes_met;
         let (flush_formula, flush) = flush(sums.occupancy_max);
         let window = now.saturating_sub(self.window_start);
@@ -201,7 +240,7 @@ impl CollectionMetrics {
             pages_moved,
             pages_buffered: sums.buffered,
             buffered_share: share(sums.buffered, pages_moved),
-            write_amplification: per(sums.programs, host_pages),
+            write_amplification: per(sums.programs * self.sectors_per_page, host_sectors),
             wear_spread: u64::from(wear.1 - wear.0),
             cost: GcCost {
                 read_ns: cost(sums.read),
@@ -247,8 +286,10 @@ impl CollectionMetrics {
 impl Observer for CollectionMetrics {
     fn start(&mut self, geometry: &Geometry, executors: u32) {
         self.pages = geometry.pages();
+        self.sectors_per_page = u64::from(geometry.sectors_per_page());
         self.chips = geometry.chips();
-        self.executors_per_chip = executors / geometry.chips();
+        let executors_per_chip = executors / geometry.chips();
+        self.chip_of = (0..executors).map(|executor| executor / executors_per_chip).collect();
         self.busy_executors = vec![0; geometry.chips() as usize];
         self.running = vec![(Work::Host, ArrayOperation::Read, false); executors as usize];
         self.began_idle = vec![false; executors as usize];
@@ -257,19 +298,22 @@ impl Observer for CollectionMetrics {
     #[inline]
     fn enter(&mut self, now: Ns, slot: Slot, request: &QueuedRequest) {
         self.arrives(now, request.sequence);
-        if self.met.len() <= slot.index() {
-            self.met.resize(slot.index() + 1, Met::default());
+        if self.requests.len() <= slot.index() {
+            self.requests.resize(slot.index() + 1, Pending::default());
         }
-        self.met[slot.index()] = Met::default();
+        self.requests[slot.index()] = Pending::new(&request.request);
     }
 
-    fn merge(&mut self, now: Ns, _slot: Slot, sequence: u64, _request: &Request) {
+    fn merge(&mut self, now: Ns, slot: Slot, sequence: u64, request: &Request) {
         self.arrives(now, sequence);
+        self.requests[slot.index()].grow(&Pending::new(request));
     }
 
     fn join(&mut self, _now: Ns, into: Slot, other: Slot) {
-        let Met(other) = self.met[other.index()];
-        self.met[into.index()].0.iter_mut().zip(other).for_each(|(met, other)| *met |= other);
+        let other = self.requests[other.index()];
+        let into = &mut self.requests[into.index()];
+        into.grow(&other);
+        into.met.iter_mut().zip(other.met).for_each(|(met, other)| *met |= other);
     }
 
     #[inline]
@@ -279,7 +323,7 @@ impl Observer for CollectionMetrics {
         if completion.sequence < self.warm_up {
             return;
         }
-        let Met([collection, background, released]) = self.met[slot.index()];
+        let [collection, background, released] = self.requests[slot.index()].met;
         self.sums.new += u64::from(background && !collection);
         self.sums.avoided += u64::from(released && !collection);
         if collection {
@@ -302,11 +346,15 @@ impl Observer for CollectionMetrics {
     }
 
     #[inline]
-    fn page_program(&mut self, _now: Ns, origin: Origin, _lpn: Lpn, _ppn: Ppn) {
+    fn page_program(&mut self, _now: Ns, origin: Origin, lpn: Lpn, _ppn: Ppn) {
         self.sums.programs += 1;
-        self.sums.host_programs += u64::from(matches!(origin, Origin::Host(_)));
+        if let Origin::Host(slot) = origin {
+            self.sums.host_programs += 1;
+            self.sums.host_sectors += self.covered(slot, lpn);
+        }
         if let Origin::WriteBuffer { from } = origin {
-            self.cached[(from.0 - self.pages) as usize] = false;
+            let sectors = std::mem::take(&mut self.cached[(from.0 - self.pages) as usize]);
+            self.sectors_held_back -= sectors;
             self.held_back -= 1;
         }
         if matches!(origin, Origin::Replica { .. }) {
@@ -335,17 +383,22 @@ impl Observer for CollectionMetrics {
         self.sums.occupancy_max = self.sums.occupancy_max.max(self.held);
     }
 
-    fn page_cached(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, at: Ppn) {
+    fn page_cached(&mut self, _now: Ns, slot: Slot, lpn: Lpn, at: Ppn) {
+        let sectors = self.covered(slot, lpn);
         self.sums.host_programs += 1;
-        let slot = (at.0 - self.pages) as usize;
-        if self.cached.len() <= slot {
-            self.cached.resize(slot + 1, false);
+        self.sums.host_sectors += sectors;
+        let place = (at.0 - self.pages) as usize;
+        if self.cached.len() <= place {
+            self.cached.resize(place + 1, 0);
         }
-        self.held_back += u64::from(!std::mem::replace(&mut self.cached[slot], true));
+        self.held_back += u64::from(self.cached[place] == 0);
+        self.cached[place] += sectors;
+        self.sectors_held_back += sectors;
     }
 
-    fn page_absorbed(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _at: Ppn) {
+    fn page_absorbed(&mut self, _now: Ns, slot: Slot, lpn: Lpn, _at: Ppn) {
         self.sums.writes_absorbed += 1;
+        self.sums.host_sectors += self.covered(slot, lpn);
     }
 
     fn page_replaced(&mut self, now: Ns, _lpn: Lpn, _at: Ppn) {
@@ -412,7 +465,7 @@ impl Observer for CollectionMetrics {
     #[inline]
     fn operation_start(&mut self, now: Ns, executor: u32, _planes: u32) {
         self.pass_time(now);
-        let busy = &mut self.busy_executors[(executor / self.executors_per_chip) as usize];
+        let busy = &mut self.busy_executors[self.chip_of[executor as usize] as usize];
         *busy += 1;
         self.busy_chips += u32::from(*busy == 1);
     }
@@ -420,7 +473,7 @@ impl Observer for CollectionMetrics {
     #[inline]
     fn operation_end(&mut self, now: Ns, executor: u32, _planes: u32) {
         self.pass_time(now);
-        let busy = &mut self.busy_executors[(executor / self.executors_per_chip) as usize];
+        let busy = &mut self.busy_executors[self.chip_of[executor as usize] as usize];
         *busy -= 1;
         self.busy_chips -= u32::from(*busy == 0);
     }
@@ -450,6 +503,6 @@ impl Observer for CollectionMetrics {
             Meeting::Background => 1,
             Meeting::Released => 2,
         };
-        self.met[slot.index()].0[which] = true;
+        self.requests[slot.index()].met[which] = true;
     }
 }

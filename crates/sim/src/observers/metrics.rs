@@ -1,11 +1,12 @@
 //! The metrics of docs/results.md, gathered while the run goes on.
 
+use super::busy::BusyTimes;
 use super::processes::Processes;
 use super::{ArrayOperation, Completion, Observer, Work};
 use crate::host::{QueuedRequest, Slot};
 use crate::results::{
     CommandMetrics, ConflictShares, DirectionMetrics, Distribution, FlashCounts, GcMetrics, Metrics,
-    OverlapMetrics, PrioritizedShares, RequestCounts, UnitUtilization, Utilization,
+    OverlapMetrics, PrioritizedShares, RequestCounts, Utilization,
 };
 use hdrhistogram::Histogram;
 use planewise_model::{Direction, Geometry, Lpn, Ns, Operation, Ppn, Request};
@@ -236,21 +237,6 @@ pub(super) fn per(amount: u64, count: u64) -> f64 {
     if count == 0 { 0.0 } else { amount as f64 / count as f64 }
 }
 
-/// Busy time of one kind of unit: over the whole window, and while requests are pending.
-#[derive(Clone, Copy, Debug, Default)]
-struct Busy {
-    wall: u128,
-    active: u128,
-}
-
-impl Busy {
-    #[inline]
-    fn add(&mut self, times: u32, wall: Ns, active: Ns) {
-        self.wall += u128::from(wall.0) * u128::from(times);
-        self.active += u128::from(active.0) * u128::from(times);
-    }
-}
-
 /// Gathers everything `results.json` holds about a run.
 pub struct MetricsObserver {
     /// Requests before this number are warm-up.
@@ -269,15 +255,7 @@ pub struct MetricsObserver {
     /// Integral of the number of pending requests over time.
     queue_area: u128,
     geometry: Option<Geometry>,
-    executors_per_chip: u32,
-    /// By executor: when its operation started, on both clocks.
-    operation: Vec<(Ns, Ns)>,
-    /// By chip: busy executors, and since when, on both clocks.
-    chip: Vec<(u32, Ns, Ns)>,
-    chip_busy: Busy,
-    die_busy: Busy,
-    plane_busy: Busy,
-    channel_busy: Busy,
+    busy: BusyTimes,
     flash: FlashCounts,
     overtaking_reads: u64,
     /// Direction of the last request issued.
@@ -303,13 +281,7 @@ impl MetricsObserver {
             active: Ns::ZERO,
             queue_area: 0,
             geometry: None,
-            executors_per_chip: 1,
-            operation: Vec::new(),
-            chip: Vec::new(),
-            chip_busy: Busy::default(),
-            die_busy: Busy::default(),
-            plane_busy: Busy::default(),
-            channel_busy: Busy::default(),
+            busy: BusyTimes::default(),
             flash: FlashCounts::default(),
             overtaking_reads: 0,
             last_issued: None,
@@ -342,16 +314,7 @@ impl MetricsObserver {
         self.queue_area = 0;
         self.active = Ns::ZERO;
         self.active_since = now;
-        for operation in &mut self.operation {
-            *operation = (now, Ns::ZERO);
-        }
-        for chip in &mut self.chip {
-            (chip.1, chip.2) = (now, Ns::ZERO);
-        }
-        self.chip_busy = Busy::default();
-        self.die_busy = Busy::default();
-        self.plane_busy = Busy::default();
-        self.channel_busy = Busy::default();
+        self.busy.start_window(now);
         self.flash = FlashCounts::default();
         (self.submitted, self.merged, self.overtaking_reads, self.direction_switches) = (0, 0, 0, 0);
     }
@@ -364,13 +327,6 @@ impl MetricsObserver {
         self.submitted += 1;
     }
 
-    fn utilization(&self, busy: Busy, units: u32, wall: Ns, active: Ns) -> UnitUtilization {
-        let share = |busy: u128, span: Ns| {
-            if span == Ns::ZERO { 0.0 } else { busy as f64 / (f64::from(units) * span.0 as f64) }
-        };
-        UnitUtilization { active: share(busy.active, active), wall: share(busy.wall, wall) }
-    }
-
     /// The results. Batch counts, (promoted, all), are the scheduler's, of the same window. Units whose number nobody told, by
     /// [`Observer::start`], have no utilization: 0.
     pub fn metrics(&self, now: Ns, write_batches: (u64, u64), gc: GcMetrics) -> Metrics {
@@ -379,7 +335,6 @@ impl MetricsObserver {
         let mut all = DirectionTimes::new();
         self.directions.iter().for_each(|direction| all.add(direction));
         let [read, write] = &self.directions;
-        let utilization = |busy: Busy, units: u32| self.utilization(busy, units, duration, active);
         let processes = self.processes.metrics();
         Metrics {
             requests: RequestCounts {
@@ -392,11 +347,8 @@ impl MetricsObserver {
             read: read.metrics(duration),
             write: write.metrics(duration),
             all: all.metrics(duration),
-            utilization: self.geometry.map_or_else(Utilization::default, |geometry| Utilization {
-                chip: utilization(self.chip_busy, geometry.chips()),
-                plane: utilization(self.plane_busy, geometry.planes()),
-                die: utilization(self.die_busy, geometry.dies()),
-                channel: utilization(self.channel_busy, geometry.channels),
+            utilization: self.geometry.map_or_else(Utilization::default, |geometry| {
+                self.busy.utilization(&geometry, now, duration, active)
             }),
             conflict: ConflictShares {
                 read_share: read.conflict_share(),
@@ -431,9 +383,7 @@ impl MetricsObserver {
 impl Observer for MetricsObserver {
     fn start(&mut self, geometry: &Geometry, executors: u32) {
         self.geometry = Some(*geometry);
-        self.executors_per_chip = executors / geometry.chips();
-        self.operation = vec![(Ns::ZERO, Ns::ZERO); executors as usize];
-        self.chip = vec![(0, Ns::ZERO, Ns::ZERO); geometry.chips() as usize];
+        self.busy.start(geometry, executors);
     }
 
     #[inline]
@@ -442,6 +392,7 @@ impl Observer for MetricsObserver {
         self.note_time(now);
         if self.pending == 0 {
             self.active_since = now;
+            self.busy.set_active(now, true);
         }
         self.pending += 1;
     }
@@ -473,6 +424,7 @@ impl Observer for MetricsObserver {
         self.pending -= 1;
         if self.pending == 0 {
             self.active += completion.completed - self.active_since;
+            self.busy.set_active(completion.completed, false);
         }
         if completion.sequence < self.warm_up {
             return;
@@ -489,6 +441,10 @@ impl Observer for MetricsObserver {
     #[inline]
     fn page_read(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _ppn: Ppn, modify: bool) {
         self.flash.read_modify_writes += u64::from(modify);
+    }
+
+    fn rest_read(&mut self, _now: Ns, _lpn: Lpn, _ppn: Ppn) {
+        self.flash.read_modify_writes += 1;
     }
 
     #[inline]
@@ -509,10 +465,8 @@ impl Observer for MetricsObserver {
     }
 
     #[inline]
-    fn channel_busy(&mut self, _channel: u32, _executor: u32, from: Ns, to: Ns, _work: Work) {
-        // A transfer of the host lies inside the life of its request; one of a collection may outlive it by its own length.
-        let active = if self.pending > 0 { to - from } else { Ns::ZERO };
-        self.channel_busy.add(1, to - from, active);
+    fn channel_busy(&mut self, channel: u32, _executor: u32, from: Ns, to: Ns, _work: Work) {
+        self.busy.channel(channel, from, to);
     }
 
     #[inline]
@@ -540,28 +494,12 @@ impl Observer for MetricsObserver {
     }
 
     #[inline]
-    fn operation_start(&mut self, now: Ns, executor: u32, _planes: u32) {
-        let clock = self.active_clock(now);
-        self.operation[executor as usize] = (now, clock);
-        let chip = &mut self.chip[(executor / self.executors_per_chip) as usize];
-        chip.0 += 1;
-        if chip.0 == 1 {
-            (chip.1, chip.2) = (now, clock);
-        } else {
-            self.flash.interleaved += 1;
-        }
+    fn operation_start(&mut self, now: Ns, executor: u32, planes: u32) {
+        self.flash.interleaved += u64::from(self.busy.begin(now, executor, planes));
     }
 
     #[inline]
-    fn operation_end(&mut self, now: Ns, executor: u32, planes: u32) {
-        let clock = self.active_clock(now);
-        let (started, started_clock) = self.operation[executor as usize];
-        self.die_busy.add(1, now - started, clock - started_clock);
-        self.plane_busy.add(planes, now - started, clock - started_clock);
-        let chip = &mut self.chip[(executor / self.executors_per_chip) as usize];
-        chip.0 -= 1;
-        if chip.0 == 0 {
-            self.chip_busy.add(1, now - chip.1, clock - chip.2);
-        }
+    fn operation_end(&mut self, now: Ns, executor: u32, _planes: u32) {
+        self.busy.end(now, executor);
     }
 }

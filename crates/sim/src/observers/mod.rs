@@ -4,6 +4,7 @@
 
 mod arrival_order;
 pub mod backlog;
+mod busy;
 pub mod collections;
 pub mod groups;
 pub mod invariants;
@@ -154,6 +155,8 @@ pub trait Observer {
     /// A page is read for a host request: by the array, or from a buffer of the controller when `ppn` is behind the last page of the flash (it is
     /// `u32::MAX` for pages that a primed device holds nowhere of its own); `modify` when it is the rest of a page that the host writes in part.
     fn page_read(&mut self, _now: Ns, _slot: Slot, _lpn: Lpn, _ppn: Ppn, _modify: bool) {}
+    /// The rest of a page of the write buffer, of which the host wrote a part, is read by the array.
+    fn rest_read(&mut self, _now: Ns, _lpn: Lpn, _ppn: Ppn) {}
     /// The program of a page starts. It is mapped from now on, except what comes from the buffer, and replicas.
     fn page_program(&mut self, _now: Ns, _origin: Origin, _lpn: Lpn, _ppn: Ppn) {}
     /// A program left so many pages from `first` on without data.
@@ -250,6 +253,7 @@ forward! {
     fn issue(now: Ns, slot: Slot, request: &QueuedRequest);
     fn complete(slot: Slot, completion: &Completion);
     fn page_read(now: Ns, slot: Slot, lpn: Lpn, ppn: Ppn, modify: bool);
+    fn rest_read(now: Ns, lpn: Lpn, ppn: Ppn);
     fn page_program(now: Ns, origin: Origin, lpn: Lpn, ppn: Ppn);
     fn pages_padded(now: Ns, first: Ppn, count: u32);
     fn parity_programmed(now: Ns, pages: u32);

@@ -50,6 +50,12 @@ impl FreeBlocks {
         self.erased.take()
     }
 
+    /// Takes so many blocks of those that were never used.
+    pub(crate) fn take_unused(&mut self, count: u32) {
+        debug_assert!(self.unused_from + count <= self.blocks);
+        self.unused_from += count;
+    }
+
     /// Takes the most worn block, for data that will stay.
     pub(crate) fn take_most_worn(&mut self) -> Option<u32> {
         self.erased.take_most_worn().or_else(|| self.take())

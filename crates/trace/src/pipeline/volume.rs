@@ -97,3 +97,25 @@ impl Wanted {
         Ok(self.found == Some(volume))
     }
 }
+
+/// The volumes that were met.
+#[derive(Debug, Default)]
+pub(super) struct Volumes {
+    met: BTreeSet<u32>,
+    last: Option<u32>,
+}
+
+impl Volumes {
+    /// A request of a volume was read.
+    #[inline]
+    pub(super) fn note(&mut self, volume: u32) {
+        if self.last != Some(volume) {
+            self.last = Some(volume);
+            self.met.insert(volume);
+        }
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.met.len()
+    }
+}

@@ -33,7 +33,7 @@ pub fn execute(command: &TraceCommand, stop: &AtomicBool) -> Result<(), Failure>
         TraceCommand::ScaleTime(arguments) => scale_time::execute(arguments, stop),
         TraceCommand::Synth(arguments) => synth::execute(arguments, stop),
         TraceCommand::Formats => formats::execute(),
-        TraceCommand::Volumes => volumes::execute(),
+        TraceCommand::Volumes(arguments) => volumes::execute(arguments, stop),
     }
 }
 

@@ -24,6 +24,7 @@ impl Device {
     }
 
     /// Links to `first` the waiting transactions that can run with it as one multi-plane operation; returns their number.
+    #[inline(always)]
     pub(super) fn gather(
         &mut self,
         executor: u32,
@@ -34,10 +35,15 @@ impl Device {
         if self.gathers {
             return self.gather_units(executor, direction, first, offset);
         }
-        let mut count = 1;
-        if !self.advanced.multi_plane || self.geometry.planes_per_die == 1 {
-            return count;
+        let is_alone = self.executors[executor as usize].waiting[direction.index()].is_empty();
+        if is_alone || !self.advanced.multi_plane || self.geometry.planes_per_die == 1 {
+            return 1;
         }
+        self.gather_planes(executor, direction, first, offset)
+    }
+
+    fn gather_planes(&mut self, executor: u32, direction: Direction, first: u32, offset: (u32, u32)) -> u32 {
+        let mut count = 1;
         // With dies that do not interleave, an executor spans several: partners must be of the same die.
         let die = self.transactions[first].plane / self.geometry.planes_per_die;
         let mut taken = 1u64 << (self.transactions[first].plane % self.geometry.planes_per_die % 64);

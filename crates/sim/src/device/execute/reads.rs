@@ -82,6 +82,8 @@ impl Device {
                 context.observer.page_read(context.now, transaction.slot, transaction.lpn, from, modify);
             } else if transaction.kind == Kind::ReadAhead {
                 self.note_read_ahead(context, index, ppn);
+            } else {
+                context.observer.rest_read(context.now, transaction.lpn, ppn);
             }
             index = transaction.next;
         }

@@ -11,6 +11,7 @@
 
 use super::lists::{Links, List};
 use super::{PlaneBlocks, PlaneShape, Policy, Victims};
+use std::ops::Range;
 
 pub(super) const POLICY: Policy = Policy {
     name: "greedy",
@@ -139,6 +140,10 @@ impl Victims for Greedy {
         if valid < self.bar {
             self.insert(block, valid);
         }
+    }
+
+    fn filled(&mut self, _blocks: Range<u32>, _pages_per_block: u32) {
+        // Without an invalid page none is a candidate.
     }
 
     fn fell(&mut self, block: u32, valid: u16) {

@@ -20,6 +20,7 @@ mod lists;
 use crate::error::SimError;
 use crate::parameter::{self, Parameter};
 use std::fmt;
+use std::ops::Range;
 
 /// Valid count of a free block in [`PlaneBlocks::valid`]: larger than any real count.
 pub(crate) const FREE: u16 = u16::MAX;
@@ -59,6 +60,12 @@ pub(crate) trait Victims: Send {
     /// The last page of a block was programmed: from now on it may be picked. `clock` is the number of pages programmed on
     /// the plane since it was new.
     fn closed(&mut self, block: u32, valid: u16, clock: u64);
+
+    /// On a new plane these blocks were programmed one after the other, and all their pages are valid.
+    fn filled(&mut self, blocks: Range<u32>, pages_per_block: u32) {
+        let clocks = (1..).map(|block| block * u64::from(pages_per_block));
+        blocks.zip(clocks).for_each(|(block, clock)| self.closed(block, pages_per_block as u16, clock));
+    }
 
     /// A page of a closed block became stale, and the block's valid pages are now fewer than [`Victims::bar`].
     fn fell(&mut self, block: u32, valid: u16);
