@@ -33,9 +33,10 @@ pub(crate) struct Columns<'a, const SEPARATOR: u8> {
 
 impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
     /// Starts at the beginning of a line.
-    #[inline]
+    #[inline(always)]
     pub fn new(line: &'a [u8]) -> Self {
-        let line = if SEPARATOR == BLANK { line.trim_ascii() } else { line };
+        let is_tight = !matches!(line, [b'\0'..=b' ', ..] | [.., b'\0'..=b' ']);
+        let line = if SEPARATOR == BLANK && !is_tight { line.trim_ascii() } else { line };
         Columns { line, at: 0 }
     }
 
@@ -46,7 +47,7 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
     }
 
     /// Goes behind a column that ends at `end`; false (and no step) when no column ends there.
-    #[inline]
+    #[inline(always)]
     fn step(&mut self, end: usize) -> bool {
         match self.line.get(end) {
             None => self.at = self.line.len() + 1,
@@ -67,7 +68,7 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
     ///
     /// # Errors
     /// The line has no further column.
-    #[inline]
+    #[inline(always)]
     pub fn text(&mut self, column: &'static str) -> Result<&'a [u8], Wrong> {
         if self.at > self.line.len() {
             return Err(missing(column));
@@ -97,14 +98,9 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
         if (1..=words::SAFE_DIGITS).contains(&length) && self.step(self.at + length) {
             return Ok(value);
         }
-        self.other_number(column)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn other_number(&mut self, column: &'static str) -> Result<u64, Wrong> {
-        let text = self.text(column)?;
-        number(text.trim_ascii()).ok_or_else(|| wrong(column, text, WHOLE_NUMBER))
+        let (value, at) = other_number::<SEPARATOR>(self.line, self.at, column)?;
+        self.at = at;
+        Ok(value)
     }
 
     /// The next column as a whole number of 32 bits.
@@ -137,8 +133,15 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
         self.other_time(column, clock)
     }
 
+    #[inline(always)]
+    fn other_time(&mut self, column: &'static str, clock: Clock) -> Result<u64, Wrong> {
+        let (value, at) = other_time::<SEPARATOR>(self.line, self.at, column, clock)?;
+        self.at = at;
+        Ok(value)
+    }
+
     /// The same where digits behind a point follow.
-    #[inline]
+    #[inline(always)]
     fn time_with_fraction(
         &mut self,
         column: &'static str,
@@ -157,17 +160,11 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
         self.other_time(column, clock)
     }
 
-    #[inline(never)]
-    fn other_time(&mut self, column: &'static str, clock: Clock) -> Result<u64, Wrong> {
-        let text = self.text(column)?;
-        clock.read(text.trim_ascii()).ok_or_else(|| wrong(column, text, clock.allowed()))
-    }
-
     /// The next column as a direction.
     ///
     /// # Errors
     /// It is missing, or neither.
-    #[inline]
+    #[inline(always)]
     pub fn direction(
         &mut self,
         column: &'static str,
@@ -182,10 +179,40 @@ impl<'a, const SEPARATOR: u8> Columns<'a, SEPARATOR> {
     ///
     /// # Errors
     /// It has.
-    #[inline]
+    #[inline(always)]
     pub fn end(&self, count: &'static str) -> Result<(), Wrong> {
         if self.at > self.line.len() { Ok(()) } else { Err(wrong("a further column", self.unread(), count)) }
     }
+}
+
+/// A column that is no plain number as a number, and where the next one begins. The line and the place go in and out by value: a reference to
+/// the columns would keep them in memory on the fast path, too.
+#[cold]
+#[inline(never)]
+fn other_number<const SEPARATOR: u8>(
+    line: &[u8],
+    at: usize,
+    column: &'static str,
+) -> Result<(u64, usize), Wrong> {
+    let mut columns = Columns::<SEPARATOR> { line, at };
+    let text = columns.text(column)?;
+    let value = number(text.trim_ascii()).ok_or_else(|| wrong(column, text, WHOLE_NUMBER))?;
+    Ok((value, columns.at))
+}
+
+/// The same of a time.
+#[cold]
+#[inline(never)]
+fn other_time<const SEPARATOR: u8>(
+    line: &[u8],
+    at: usize,
+    column: &'static str,
+    clock: Clock,
+) -> Result<(u64, usize), Wrong> {
+    let mut columns = Columns::<SEPARATOR> { line, at };
+    let text = columns.text(column)?;
+    let value = clock.read(text.trim_ascii()).ok_or_else(|| wrong(column, text, clock.allowed()))?;
+    Ok((value, columns.at))
 }
 
 #[cold]

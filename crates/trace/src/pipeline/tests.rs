@@ -286,3 +286,78 @@ proptest! {
         }
     }
 }
+
+fn lumps(spread: Option<Ns>, sort_window: usize) -> TraceOptions {
+    TraceOptions { spread, sort_window, ..TraceOptions::default() }
+}
+
+#[test]
+fn requests_of_one_second_are_spread_over_it_when_that_is_asked_for() {
+    const SECOND: Ns = Ns(1_000_000_000);
+    let text = spc([5, 5, 5, 5, 6, 8, 8]);
+    let expected = [0, 250, 500, 750, 1000, 3000, 3500].map(|ms| ms * 1_000_000);
+    for window in [0, 1, 3, 100] {
+        let requests = read(&text, &lumps(Some(SECOND), window)).unwrap();
+        assert_eq!(
+            requests.iter().map(|request| request.arrival.0).collect::<Vec<_>>(),
+            expected,
+            "{window}"
+        );
+        assert!(requests.iter().map(|request| request.start.0).is_sorted(), "in the order of the file");
+    }
+    // Another step of the clock.
+    let requests = read(&text, &lumps(Some(Ns(1_000)), 4)).unwrap();
+    assert_eq!(requests[3].arrival, Ns(750));
+    // A lump larger than all that is looked at together, and one that comes out of order.
+    let requests = read(&spc([7; 1000].into_iter().chain([6, 9])), &lumps(Some(SECOND), 5)).map(|_| ());
+    assert!(requests.is_err(), "it belongs before a thousand others");
+    let requests = read(&spc([7; 1000].into_iter().chain([9])), &lumps(Some(SECOND), 5)).unwrap();
+    assert!(requests.windows(2).all(|pair| pair[0].arrival < pair[1].arrival));
+    assert_eq!(requests[999].arrival, Ns(999_000_000));
+}
+
+#[test]
+fn lumps_of_whole_seconds_are_told_and_fine_stamps_are_not() {
+    let warnings = |text: &str, options: &TraceOptions| {
+        let mut trace = open(text, options).unwrap();
+        let mut requests = Vec::new();
+        while trace.next_batch(&mut requests, 37).unwrap() > 0 {}
+        trace.warnings()
+    };
+    let coarse = spc((0..300).map(|number| number / 100));
+    let told = warnings(&coarse, &TraceOptions::default());
+    assert!(
+        told.len() == 1 && told[0].contains("about 100 requests") && told[0].contains("--spread-arrivals"),
+        "{told:?}"
+    );
+    assert_eq!(warnings(&coarse, &lumps(Some(Ns(1_000_000_000)), 10)), Vec::<String>::new());
+    assert_eq!(warnings(&spc(0..300), &TraceOptions::default()), Vec::<String>::new(), "one a second");
+    assert_eq!(warnings(&spc([1; 20]), &TraceOptions::default()), Vec::<String>::new(), "too few to tell");
+    let fine = coarse.replacen("r,1\n", "r,1.5\n", 1);
+    assert_eq!(warnings(&fine, &TraceOptions::default()), Vec::<String>::new());
+}
+
+proptest! {
+    #[test]
+    fn spread_requests_stay_in_their_order_and_within_their_step(
+        gaps in proptest::collection::vec(0u64..3, 1..200),
+        window in 0usize..20,
+    ) {
+        let mut now = 100;
+        let times: Vec<u64> = gaps.iter().map(|gap| { now += gap / 2; now }).collect();
+        let requests = read(&spc(times.iter().copied()), &lumps(Some(Ns(1_000_000_000)), window)).unwrap();
+        for (request, time) in requests.iter().zip(&times) {
+            prop_assert_eq!(request.arrival.0 / 1_000_000_000, time - times[0]);
+        }
+        prop_assert!(requests.windows(2).all(|pair| pair[0].arrival < pair[1].arrival));
+    }
+}
+
+#[test]
+fn volumes_that_were_met_are_counted() {
+    let text = "3,0,512,r,0\n5,1,512,r,1\n3,2,512,r,2\n";
+    let mut trace = open(text, &TraceOptions::default()).unwrap();
+    let mut requests = Vec::new();
+    while trace.next_batch(&mut requests, 10).unwrap() > 0 {}
+    assert_eq!(trace.volumes(), 2);
+}
