@@ -7,9 +7,13 @@ use std::time::{Duration, Instant};
 /// Work shorter than this shows nothing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// Work that will take longer than this is announced.
+const LONG: Duration = Duration::from_secs(60);
+
 /// Progress of one command over requests; shared by its threads.
 pub struct Progress {
     bar: ProgressBar,
+    requests: Option<u64>,
     started: Instant,
     quiet: bool,
     shown: AtomicBool,
@@ -26,7 +30,7 @@ impl Progress {
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        Progress { bar, started: Instant::now(), quiet, shown: AtomicBool::new(false) }
+        Progress { bar, requests, started: Instant::now(), quiet, shown: AtomicBool::new(false) }
     }
 
     /// So many more requests are done.
@@ -39,9 +43,25 @@ impl Progress {
             && self.started.elapsed() >= PATIENCE
             && !self.shown.swap(true, Ordering::Relaxed)
         {
+            if let Some(note) = self.announcement() {
+                eprintln!("note: {note}");
+            }
             // Draws nothing when standard error is no terminal.
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
+    }
+
+    /// How much work it is and how long it will take, where that is long: whoever gave no limit may not have meant the whole drive.
+    fn announcement(&self) -> Option<String> {
+        let requests = self.requests?;
+        let done = self.bar.position().clamp(1, requests);
+        let left = self.started.elapsed().mul_f64(requests as f64 / done as f64 - 1.0);
+        (left >= LONG).then(|| {
+            format!(
+                "{requests} requests, about {} minutes; fewer: --requests of traces, --number_ios, --io_size or --runtime of jobs; Ctrl-C keeps what is done",
+                (left.as_secs() + 30) / 60
+            )
+        })
     }
 
     /// What else to say beside the bar.

@@ -96,8 +96,12 @@ fn title(results: &Results) -> String {
     match results.runs.as_slice() {
         [] => format!("{trace}: no run finished"),
         [run] => format!(
-            "{} on {}, {served} {trace}",
+            "{}{} on {}, {served} {trace}",
             format::one_line(&run.labels.scheduler, 40),
+            match run.metrics.gc.collections {
+                0 => String::new(),
+                _ => format!(" with {} garbage collection", format::one_line(&run.labels.gc, 40)),
+            },
             format::one_line(&run.labels.device, 40)
         ),
         runs => {

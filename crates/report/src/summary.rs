@@ -367,7 +367,8 @@ fn bounds(results: &Results, names: &[String]) -> Option<String> {
 
 /// What collections cost and whom they met, in the baseline and where requests that met one fared best.
 fn collection(results: &Results, names: &[String]) -> Option<String> {
-    if !names::differ_in_collection(results) {
+    let collects = results.runs.iter().any(|run| run.metrics.gc.collections > 0);
+    if !names::differ_in_collection(results) && !collects {
         return None;
     }
     let competes = competes(results);
@@ -380,9 +381,19 @@ fn collection(results: &Results, names: &[String]) -> Option<String> {
                 format::time(latency)
             )
         });
+        let under = match results.runs.len() {
+            1 => String::new(),
+            _ => format!("under {} ", name(&names[index])),
+        };
+        let amplified = match gc.write_amplification {
+            _ if results.runs.len() > 1 => String::new(),
+            0.0 => String::new(),
+            times => {
+                format!("; {} bytes were programmed for each that was written", format::three_digits(times))
+            }
+        };
         format!(
-            "under {} a collection kept its chip for {}, and {met}",
-            name(&names[index]),
+            "{under}a collection kept its chip for {}, and {met}{amplified}",
             format::time(gc.cost.total_ns)
         )
     };

@@ -230,13 +230,15 @@ impl Trace {
 
     /// Moves the end of what is ready to where another stamp begins: requests of one are spread together.
     fn end_with_a_lump(&mut self) -> Result<(), TraceError> {
-        while let Some(next) = self.pending.get(self.ready).map(|request| request.arrival) {
+        while !self.ended {
+            // More of the last stamp may come.
+            let next = self.pending[self.ready.min(self.pending.len() - 1)].arrival;
             self.ready = self.pending[..self.ready].partition_point(|request| request.arrival < next);
             if self.ready > 0 {
                 return Ok(());
             }
             // All of it is one lump so far.
-            self.read_on(2 * self.pending.len())?;
+            self.read_on(2 * self.pending.len() + self.window)?;
             self.pending.sort_by_key(|request| request.arrival);
             self.ready = if self.ended { self.pending.len() } else { self.pending.len() - self.window };
         }

@@ -398,6 +398,7 @@ mod tests {
         let mut columns = Columns::<BLANK>::new(b" \t1  2\t3 \t4x  ");
         assert_eq!([(); 3].map(|()| columns.number("n").unwrap()), [1, 2, 3]);
         assert_eq!(columns.number("n").unwrap_err().found, "n '4x'");
+        assert_eq!(columns.text("n").unwrap(), b"4x");
         assert!(columns.end("4").is_ok());
     }
 

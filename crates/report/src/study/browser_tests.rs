@@ -34,7 +34,11 @@ fn index_and_study_show_their_plots_in_a_browser_without_complaint() {
     let directory = tempfile::tempdir().unwrap();
     let pages = directory.path().join("pages");
     let outcomes = samples::outcomes();
-    write(&pages, &Reproduction { outcomes: &outcomes, missing: &[], command: "", divergence: &[] }).unwrap();
+    write(
+        &pages,
+        &Reproduction { unasked: 0, outcomes: &outcomes, missing: &[], command: "", divergence: &[] },
+    )
+    .unwrap();
     for page in ["index.html", "piq-fig8.html", "gc-fig13.html"] {
         let Some((pixels, said)) = look(browser, &pages.join(page), directory.path()) else {
             eprintln!("skipped: {browser} gives no picture here");

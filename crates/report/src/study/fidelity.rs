@@ -245,6 +245,7 @@ mod tests {
         let divergence =
             [("One kind of page.".to_owned(), "All pages of a word line take the same time.".to_owned())];
         let of = Reproduction {
+            unasked: 0,
             outcomes: &outcomes,
             missing: &missing,
             command: "planewise reproduce --all",
@@ -272,7 +273,7 @@ mod tests {
     fn what_a_real_linux_measured_stands_beside_what_was_published_and_what_the_model_has() {
         let mut outcomes = samples::outcomes();
         let text = |outcomes: &[Outcome]| {
-            fidelity(&Reproduction { outcomes, missing: &[], command: "", divergence: &[] })
+            fidelity(&Reproduction { unasked: 0, outcomes, missing: &[], command: "", divergence: &[] })
         };
         assert!(!text(&outcomes).contains("In a real Linux"), "no check has such a number");
         outcomes[0].checks[1].in_linux = Some("0.412 | with `kyber` 0.5".to_owned());
@@ -296,7 +297,7 @@ mod tests {
     #[test]
     fn cells_cannot_break_their_table() {
         assert_eq!(cell("a | b\n<c> `x<y`"), "a \\| b &lt;c> `x<y`");
-        let nothing = Reproduction { outcomes: &[], missing: &[], command: "", divergence: &[] };
+        let nothing = Reproduction { unasked: 0, outcomes: &[], missing: &[], command: "", divergence: &[] };
         assert!(fidelity(&nothing).contains("| claims | 0 | 0 | 0 | – | – |"));
     }
 }

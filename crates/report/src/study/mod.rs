@@ -31,6 +31,8 @@ use planewise_study::{Outcome, outcome::Paper};
 pub struct Reproduction<'a> {
     /// The studies that were run, in the order in which they stand within their papers.
     pub outcomes: &'a [Outcome],
+    /// How many of them nobody asked for: their runs were there, from others or from earlier commands.
+    pub unasked: usize,
     /// Those that were not.
     pub missing: &'a [Missing],
     /// The command line that did it; empty when nobody knows.

@@ -94,6 +94,7 @@ pub fn index(of: &Reproduction<'_>) -> String {
             }).collect::<Vec<_>>(),
             sizes => sizes,
             studies => of.outcomes.len(),
+            unasked => of.unasked,
             runs => crate::format::count(of.outcomes.iter().map(|outcome| outcome.runs as u64).sum()),
             command => of.command,
         },
@@ -326,7 +327,8 @@ mod tests {
         let text = page(&outcome);
         assert!(text.contains("○ self-test passed") && !text.contains("✓ holds"), "{text}");
         assert!(text.contains("self-tests of the method pass"), "{text}");
-        let of = Reproduction { outcomes: &[outcome], missing: &[], command: "", divergence: &[] };
+        let of =
+            Reproduction { unasked: 0, outcomes: &[outcome], missing: &[], command: "", divergence: &[] };
         let text = index(&of);
         assert!(text.contains("○ self-test passed") && !text.contains("claims of the papers hold"), "{text}");
     }
@@ -405,6 +407,7 @@ mod tests {
             why: "not asked for".to_owned(),
         }];
         let of = Reproduction {
+            unasked: 0,
             outcomes: &outcomes,
             missing: &missing,
             command: "planewise reproduce",
@@ -422,7 +425,7 @@ mod tests {
             assert!(page.contains(words), "{words}\n{page}");
         }
         assert_eq!(page.matches("<svg").count(), 3);
-        let nothing = Reproduction { outcomes: &[], missing: &[], command: "", divergence: &[] };
+        let nothing = Reproduction { unasked: 0, outcomes: &[], missing: &[], command: "", divergence: &[] };
         assert!(index(&nothing).contains("No study was run"));
     }
 }

@@ -96,6 +96,7 @@ mod tests {
         let divergence =
             [("One kind of page".to_owned(), "All pages of a word line take the same time.".to_owned())];
         let of = Reproduction {
+            unasked: 0,
             outcomes: &outcomes,
             missing: &missing,
             command: "planewise reproduce --all --quick",

@@ -14,7 +14,7 @@ pub(super) struct Stamps {
     /// One was no whole second.
     is_fine: bool,
     requests: u64,
-    /// Times that a stamp was another than the one before it.
+    /// Stamps that were another than the one before them.
     changes: u64,
 }
 
@@ -24,7 +24,7 @@ impl Stamps {
     pub(super) fn note(&mut self, stamp: Ns, before: Ns) {
         if !self.is_fine {
             self.requests += 1;
-            self.changes += u64::from(stamp != before);
+            self.changes += u64::from(stamp != before || self.requests == 1);
             self.is_fine = !stamp.0.is_multiple_of(SECOND);
         }
     }

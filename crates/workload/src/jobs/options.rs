@@ -65,6 +65,23 @@ const NO_TRACE: &str = "nothing: planewise run --trace replays traces, and --rec
 const NO_MACHINE: &str = "nothing: no process runs, and no memory or processor takes part";
 const NO_POLICY: &str = "nothing: not modelled";
 
+/// Percentiles of all results.
+const PERCENTILES: [f64; 5] = [50.0, 95.0, 99.0, 99.9, 99.99];
+
+/// Makes sure that results have the percentiles that are asked for.
+fn percentiles(text: &str) -> Result<(), String> {
+    for part in text.split(':') {
+        let percentile = part.trim().parse::<f64>().ok();
+        if !percentile.is_some_and(|percentile| PERCENTILES.contains(&percentile)) {
+            return Err(format!(
+                "percentiles that results have, 50:95:99:99.9:99.99 or some of them (another one: from --request-log); found '{}'",
+                part.trim()
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// All of them: what is used first, in the order of help.
 pub static OPTIONS: &[OptionEntry] = &[
     used(
@@ -354,6 +371,13 @@ pub static OPTIONS: &[OptionEntry] = &[
         s.randseed = Some(count(text, 0)?);
         Ok(())
     }),
+    used(
+        "percentile_list",
+        &[],
+        "P:P:…",
+        "percentiles that are wanted, of those that results have: 50, 95, 99, 99.9, 99.99",
+        |_, text| percentiles(text),
+    ),
     used("name", &[], "NAME", "what results call the job", |s, text| {
         s.name = Some(text.to_owned());
         Ok(())
@@ -382,7 +406,6 @@ pub static OPTIONS: &[OptionEntry] = &[
     harmless("disable_bw_measurement"),
     harmless("lat_percentiles"),
     harmless("clat_percentiles"),
-    harmless("percentile_list"),
     harmless("unified_rw_reporting"),
     harmless("bwavgtime"),
     harmless("iopsavgtime"),

@@ -111,8 +111,13 @@ pub fn execute(arguments: &ReproduceArguments, stop: &AtomicBool) -> Result<(), 
         command += &format!(" --set '{}'", change.replace('\'', r"'\''"));
     }
     let divergence = divergence::list();
-    let reproduction =
-        Reproduction { outcomes: &outcomes, missing: &absent, command: &command, divergence: &divergence };
+    let reproduction = Reproduction {
+        unasked: outcomes.len() - shown.len(),
+        outcomes: &outcomes,
+        missing: &absent,
+        command: &command,
+        divergence: &divergence,
+    };
     planewise_report::study::write(&arguments.out, &reproduction)?;
     if !shown.is_empty() {
         output::print(&summary(&shown, &arguments.out))?;
