@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-only
-# What one lock for all hardware queues costs, in a machine of four processors that QEMU emulates, each on a thread of its own: kernel/tests/locks.sh. Requests a
-# second of four programs together in a kernel without aids (x86-plain), and how often and how long processors waited for the scheduler's lock in one that counts it
+# What one lock for all hardware queues costs, in a machine of as many processors as this one (at most four) that QEMU emulates, each on a thread of its own: kernel/tests/locks.sh. Requests a
+# second of as many programs together in a kernel without aids (x86-plain), and how often and how long processors waited for the scheduler's lock in one that counts it
 # (x86-lockstat, which is slower by itself). Medians of ROUNDS (3). Times are of an emulated machine whose processors may wait for this machine's: they compare schedulers,
-# and nothing is asserted of them. PROCESSORS (4), REQUESTS (20000) of each program, KERNELS (x86-plain x86-lockstat).
+# and nothing is asserted of them. PROCESSORS, REQUESTS (20000) of each program, KERNELS (x86-plain x86-lockstat).
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -14,7 +14,7 @@ for kernel in ${KERNELS:-x86-plain x86-lockstat}; do
     kernel/build.sh "target/kernels/$kernel" "$built" >/dev/null
     "$here/root.sh" "$kernel" "$built"
     log=target/kernels/$kernel/locks
-    PROCESSORS=${PROCESSORS:-4} QEMU='-accel tcg,thread=multi' "$here/boot.sh" "$kernel" "$log" guest-locks.sh ROUNDS="${ROUNDS:-3}" REQUESTS="${REQUESTS:-20000}" UNITS="${UNITS:-64}" ||
+    PROCESSORS=${PROCESSORS:-$(nproc | awk '{ print $1 > 4 ? 4 : $1 }')} QEMU='-accel tcg,thread=multi' "$here/boot.sh" "$kernel" "$log" guest-locks.sh ROUNDS="${ROUNDS:-3}" REQUESTS="${REQUESTS:-20000}" UNITS="${UNITS:-64}" ||
         { tail -n 20 "$log" >&2; echo "kernel/tests: locks: the guest failed" >&2; exit 1; }
     echo "$kernel: thousands of requests a second (of mq-deadline's in brackets), and, where they are counted, for each thousand requests: acquisitions, contentions, us waited"
     tr -d '\r' <"$log" | awk '
