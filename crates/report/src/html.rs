@@ -38,7 +38,8 @@ pub fn html(results: &Results) -> String {
         summary => summary::summary(results),
         programs => tables::programs(results, &names),
         program_bars => figures(program_bars(results, &names)),
-        comparison => tables::comparison(results, &names),
+        comparison => (!results.runs.is_empty()).then(|| tables::comparison(results, &names)),
+        single => results.runs.len() == 1,
         percentiles => tables::percentiles(results, &names),
         outside => outside::is_outside(results),
         flash => tables::flash(results, &names),
@@ -271,6 +272,11 @@ fn utilization(results: &Results, names: &[String]) -> Vec<Drawn> {
         ("Planes", |metrics| metrics.utilization.plane),
         ("Channels", |metrics| metrics.utilization.channel),
     ];
+    // One scale for the four: they are read side by side.
+    let shares = kinds.iter().flat_map(|(_, get)| {
+        results.runs.iter().flat_map(|run| [get(&run.metrics).active, get(&run.metrics).wall])
+    });
+    let most = shares.fold(0.0, f64::max);
     let draw = |(title, get): (&str, Get)| {
         let rows: Vec<bars::Row<'_>> = results
             .runs
@@ -290,7 +296,7 @@ fn utilization(results: &Results, names: &[String]) -> Vec<Drawn> {
             })
             .collect();
         let label = format!("{title}: share of time busy, per run");
-        (title.to_owned(), bars::plot(&label, &rows, format::percent).ok_or("No run finished."))
+        (title.to_owned(), bars::plot_up_to(&label, &rows, format::percent, most).ok_or("No run finished."))
     };
     kinds.map(draw).into()
 }

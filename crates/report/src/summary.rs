@@ -97,8 +97,9 @@ fn same_work(results: &Results) -> bool {
     results.runs.windows(2).all(|pair| key(&pair[0]) == key(&pair[1]))
 }
 
-/// 99th percentiles further apart than this are told, whatever the means are.
+/// 99th and 99.9th percentiles further apart than this are told, whatever the means are.
 const TAILS_APART: f64 = 1.2;
+const FAR_TAILS_APART: f64 = 2.0;
 
 /// Reads or writes.
 struct Side {
@@ -266,24 +267,36 @@ impl Side {
         )
     }
 
-    /// The shortest and the longest 99th percentile, where they are far apart.
+    /// The shortest and the longest 99th percentile, or 99.9th, where they are far apart.
     fn tails(&self, results: &Results, names: &[String]) -> String {
-        let tail = |index: usize| (self.of)(&results.runs[index]).latency_ns.p99;
-        let by_tail = |&a: &usize, &b: &usize| {
-            tail(a).cmp(&tail(b)).then((a != results.baseline).cmp(&(b != results.baseline)))
-        };
-        let Some(least) = self.competitors(results).min_by(by_tail) else { return String::new() };
-        let Some(most) = self.competitors(results).max_by(by_tail) else { return String::new() };
-        if tail(most) as f64 <= tail(least) as f64 * TAILS_APART {
-            return String::new();
-        }
-        format!(
-            " One in a hundred took longer than {} under {}, and than {} under {}.",
-            format::time(tail(least) as f64),
-            name(&names[least]),
-            format::time(tail(most) as f64),
-            name(&names[most])
-        )
+        let of = |index: usize| &(self.of)(&results.runs[index]).latency_ns;
+        let (hundredth, thousandth) = (|index| of(index).p99, |index| of(index).p999);
+        let told = self.tail("hundred", &hundredth, TAILS_APART, results, names);
+        told.or_else(|| self.tail("thousand", &thousandth, FAR_TAILS_APART, results, names))
+            .unwrap_or_default()
+    }
+
+    fn tail(
+        &self,
+        one_in: &str,
+        tail: &dyn Fn(usize) -> u64,
+        apart: f64,
+        results: &Results,
+        names: &[String],
+    ) -> Option<String> {
+        // Of equals the baseline.
+        let key = |index: &usize| (tail(*index), *index != results.baseline);
+        let least = self.competitors(results).min_by_key(key)?;
+        let most = self.competitors(results).max_by_key(key)?;
+        (tail(most) as f64 > tail(least) as f64 * apart).then(|| {
+            format!(
+                " One in a {one_in} took longer than {} under {}, and than {} under {}.",
+                format::time(tail(least) as f64),
+                name(&names[least]),
+                format::time(tail(most) as f64),
+                name(&names[most])
+            )
+        })
     }
 
     /// Where one run's time went.

@@ -6,7 +6,7 @@ use crate::names;
 use crate::outside;
 use crate::overload;
 use crate::sweep;
-use crate::table::{COLLECTION, Pick, READ, WRITE};
+use crate::table::{COLLECTION, LATENCIES, Pick, READ, WRITE};
 use planewise_model::units::Bytes;
 use planewise_sim::results::{DirectionMetrics, Metrics, Results, RunResult};
 use serde::Serialize;
@@ -32,7 +32,8 @@ fn rows(results: &Results, names: &[String], cells: impl Fn(&RunResult) -> Vec<C
     let runs = results.runs.iter().zip(names).enumerate();
     runs.map(|(index, (run, name))| Row {
         name: name.clone(),
-        baseline: index == results.baseline,
+        // Of a single run nothing is compared.
+        baseline: index == results.baseline && results.runs.len() > 1,
         bound: names::is_bound(run),
         overloaded: overload::is_overloaded(run),
         cells: cells(run),
@@ -50,9 +51,20 @@ pub(super) fn programs(results: &Results, names: &[String]) -> Option<Table> {
     Some(Table { titles, rows })
 }
 
-/// The comparison: the template holds its two-level heading, so that only rows are made here.
-pub(super) fn comparison(results: &Results, names: &[String]) -> Vec<Row> {
-    rows(results, names, |run| {
+/// The comparison. The template holds its two-level heading; the titles here stand beside each value where columns do not fit.
+pub(super) fn comparison(results: &Results, names: &[String]) -> Table {
+    let is_single = results.runs.len() == 1;
+    let mut titles = Vec::new();
+    for (direction, _) in [("reads", READ), ("writes", WRITE)] {
+        for title in ["mean", "p99", "p99.9", "waiting"] {
+            titles.push(format!("{direction}, {title}"));
+            if !is_single && matches!(title, "mean" | "p99") {
+                titles.push("×".to_owned());
+            }
+        }
+    }
+    titles.push("chips busy".to_owned());
+    let rows = rows(results, names, |run| {
         let baseline = names::baseline_of(results, run);
         let mut cells = Vec::new();
         for pick in [READ, WRITE] {
@@ -60,18 +72,20 @@ pub(super) fn comparison(results: &Results, names: &[String]) -> Vec<Row> {
             let time = |get: fn(&DirectionMetrics) -> f64| {
                 Cell::plain(of.map_or(ABSENT.to_owned(), |of| format::time(get(of))))
             };
-            let ratio = |get: fn(&DirectionMetrics) -> f64| {
-                Cell::ratio(of.map(get), baseline.and_then(pick).map(get))
-            };
-            cells.extend([time(|of| of.latency_ns.mean), ratio(|of| of.latency_ns.mean)]);
-            cells.extend([time(|of| of.latency_ns.p99 as f64), time(|of| of.latency_ns.p999 as f64)]);
-            cells.extend([time(|of| of.waiting_ns.mean), ratio(|of| of.waiting_ns.mean)]);
+            for (_, get) in LATENCIES {
+                cells.push(time(get));
+                if !is_single {
+                    cells.push(Cell::ratio(of.map(get), baseline.and_then(pick).map(get)));
+                }
+            }
+            cells.extend([time(|of| of.latency_ns.p999 as f64), time(|of| of.waiting_ns.mean)]);
         }
         if !outside::is_outside(results) {
             cells.push(Cell::plain(format::percent(run.metrics.utilization.chip.active)));
         }
         cells
-    })
+    });
+    Table { titles, rows }
 }
 
 /// All percentiles and throughput, a table per direction.

@@ -33,6 +33,11 @@ const MOST_NAME_CELLS: usize = 24;
 
 /// The bars over a linear axis from zero whose ticks `tick` writes. None without rows.
 pub fn plot(label: &str, rows: &[Row<'_>], tick: fn(f64) -> String) -> Option<String> {
+    plot_up_to(label, rows, tick, 0.0)
+}
+
+/// The same with an axis that goes up to `most` at least: one for several plots.
+pub fn plot_up_to(label: &str, rows: &[Row<'_>], tick: fn(f64) -> String, most: f64) -> Option<String> {
     if rows.is_empty() {
         return None;
     }
@@ -44,7 +49,7 @@ pub fn plot(label: &str, rows: &[Row<'_>], tick: fn(f64) -> String) -> Option<St
     let room = (WIDTH - left - right).max(60.0);
     let length =
         |row: &Row<'_>| row.segments.iter().map(|part| part.value).sum::<f64>().max(row.mark.unwrap_or(0.0));
-    let top = linear_top(rows.iter().map(length).filter(|l| l.is_finite()).fold(0.0, f64::max));
+    let top = linear_top(rows.iter().map(length).filter(|l| l.is_finite()).fold(most, f64::max));
     let x = |value: f64| left + room * (if value.is_finite() { value / top } else { 0.0 }).clamp(0.0, 1.0);
     let bottom = 4.0 + rows.len() as f64 * ROW;
     let mut svg = Svg::new(WIDTH, bottom + 24.0, label);
