@@ -9,8 +9,8 @@ RUST_MIN = 1.88
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: toolchain ## build, then compare eight schedulers over the embedded trace on the embedded device
-	@$(CARGO) run --release -- compare
+demo: toolchain ## build what that needs, then compare eight schedulers over the embedded trace on the embedded device
+	@$(CARGO) run --profile edit --no-default-features -- compare
 
 build: toolchain ## the optimised program: target/release/planewise
 	@$(CARGO) build --release

@@ -3,6 +3,7 @@
 use planewise_model::config::ConfigError;
 use planewise_model::names::UnknownName;
 use planewise_report::ReportError;
+#[cfg(feature = "serve")]
 use planewise_serve::ServeError;
 use planewise_sim::SimError;
 use planewise_trace::error::TraceError;
@@ -97,6 +98,7 @@ impl From<SimError> for Failure {
     }
 }
 
+#[cfg(feature = "serve")]
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Failure {
         match error {

@@ -47,6 +47,7 @@ fn main() -> ExitCode {
         Command::Probe(arguments) => commands::probe::execute(&arguments, &stop),
         Command::Linux(arguments) => commands::linux::execute(&arguments, &stop),
         Command::Reproduce(arguments) => commands::reproduce::execute(&arguments, &stop),
+        #[cfg(feature = "serve")]
         Command::Serve(arguments) => commands::serve::execute(arguments, &stop),
         Command::Trace(command) => commands::trace::execute(&command, &stop),
         Command::Device(command) => commands::device::execute(&command),

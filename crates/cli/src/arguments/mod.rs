@@ -6,6 +6,7 @@ mod linux;
 mod probe;
 mod replay;
 mod reproduce;
+#[cfg(feature = "serve")]
 mod serve;
 mod simulate;
 mod trace;
@@ -16,6 +17,7 @@ pub use linux::LinuxArguments;
 pub use probe::ProbeArguments;
 pub use replay::{ReplayArguments, Sends};
 pub use reproduce::ReproduceArguments;
+#[cfg(feature = "serve")]
 pub use serve::ServeArguments;
 pub use simulate::{CommonArguments, CompareArguments, OutputArguments, RunArguments, SimulationArguments};
 pub use trace::{
@@ -66,6 +68,7 @@ pub enum Command {
     /// Find out what is inside a drive, simulated or real, by measuring it from outside
     Probe(ProbeArguments),
     /// Serve a simulated drive in wall time, for programs that mount it
+    #[cfg(feature = "serve")]
     Serve(ServeArguments),
     /// Look at, convert, cut, stretch and make traces
     #[command(subcommand)]

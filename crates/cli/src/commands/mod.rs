@@ -14,6 +14,7 @@ pub mod replay;
 pub mod reproduce;
 pub mod run;
 pub mod scheduler;
+#[cfg(feature = "serve")]
 pub mod serve;
 mod simulate;
 pub mod trace;

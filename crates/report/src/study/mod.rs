@@ -12,6 +12,7 @@ mod lines;
 mod look;
 mod names;
 mod page;
+#[cfg(feature = "png")]
 mod png;
 mod scale;
 mod text;
@@ -21,6 +22,7 @@ pub use chart::{svg, thumbnail};
 pub use csv::{csv, table_csv};
 pub use fidelity::fidelity;
 pub use page::{index, page};
+#[cfg(feature = "png")]
 pub use png::png;
 pub use write::{write, write_file, write_study};
 

@@ -57,6 +57,7 @@ pub fn page(outcome: &Outcome) -> String {
             commands => &outcome.commands,
             runs => crate::format::count(outcome.runs as u64),
             id => &outcome.id,
+            has_pixels => cfg!(feature = "png"),
         },
     )
 }

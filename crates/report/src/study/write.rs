@@ -1,6 +1,6 @@
 //! Files of studies on the disk, each whole or not there.
 
-use super::{Reproduction, csv, fidelity, index, names, page, png, svg, table_csv};
+use super::{Reproduction, csv, fidelity, index, names, page, svg, table_csv};
 use crate::error::ReportError;
 use planewise_study::Outcome;
 use std::fs;
@@ -32,7 +32,8 @@ pub fn write_study(directory: &Path, outcome: &Outcome) -> Result<(), ReportErro
     let file = |stem: &str, ending: &str| directory.join(format!("{stem}.{ending}"));
     for (figure, stem) in outcome.figures.iter().zip(&stems) {
         let drawn = svg(figure);
-        write_file(&file(stem, "png"), &png(&drawn)?)?;
+        #[cfg(feature = "png")]
+        write_file(&file(stem, "png"), &super::png(&drawn)?)?;
         write_file(&file(stem, "svg"), drawn.as_bytes())?;
         write_file(&file(stem, "csv"), csv(figure).as_bytes())?;
     }
