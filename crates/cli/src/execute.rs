@@ -1,12 +1,14 @@
 //! Runs a plan: all runs over one trace or workload, as many at a time as there are cores, with the same results as one after the other.
 
 use crate::failure::{Failure, Kind};
+use crate::packed::Packed;
 use crate::plan::Plan;
 use crate::progress::Progress;
 use crate::record::{RecordAt, Recorder, path_of_run};
 use crate::request_log::RequestLog;
 use crate::source::{Scaled, Source};
-use planewise_model::Request;
+use planewise_model::profile;
+use planewise_model::{Ns, Profile, Request, SECTOR_BYTES};
 use planewise_sim::drivers::closed_loop::{self, LoopOptions};
 use planewise_sim::drivers::pace::Pace;
 use planewise_sim::drivers::replay::{PowerCut, ReplayOptions, RequestSource, replay};
@@ -17,7 +19,6 @@ use planewise_sim::results::{RunResult, Status};
 use planewise_sim::{RunConfig, SimError};
 use planewise_workload::Definition;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::BufWriter;
 use std::num::NonZeroUsize;
 use std::path::Path;
@@ -59,6 +60,9 @@ impl Input<'_> {
     }
 }
 
+/// Where a timeline goes, how many operations at most, and from when to when.
+pub type TimelineSink = (BufWriter<Packed>, u64, (Ns, Ns));
+
 /// What a command wants besides results.
 pub struct Extras<'a> {
     /// Requests that are not measured.
@@ -71,8 +75,8 @@ pub struct Extras<'a> {
     pub request_log: Option<&'a Path>,
     /// Write the block trace of each run: to a file of its own, seen where, replacing one that is there or not.
     pub record: Option<(&'a Path, RecordAt, bool)>,
-    /// Write the timeline of the (one) run here: sink and most operations.
-    pub timeline: Option<(BufWriter<File>, u64)>,
+    /// Write the timeline of the (one) run here: sink, most operations, and from when to when.
+    pub timeline: Option<TimelineSink>,
     /// Where the timeline goes, for messages.
     pub timeline_path: Option<&'a Path>,
     /// Runs at a time; by cores and memory when not given.
@@ -221,12 +225,12 @@ struct Shared<'a> {
     first_failure: AtomicUsize,
     done: AtomicUsize,
     runs: usize,
-    timeline: Mutex<Option<(BufWriter<File>, u64)>>,
+    timeline: Mutex<Option<TimelineSink>>,
     timeline_operations: Mutex<Option<u64>>,
     extras: &'a Extras<'a>,
 }
 
-type Watchers = (Option<RequestLog>, (Option<Recorder>, Option<Timeline<BufWriter<File>>>));
+type Watchers = (Option<RequestLog>, (Option<Recorder>, Option<Timeline<BufWriter<Packed>>>));
 type Observers = (Option<Invariants>, Watchers);
 
 impl Shared<'_> {
@@ -271,7 +275,13 @@ impl Shared<'_> {
         let recorder = recorder.transpose()?;
         let observers: Observers = (
             self.extras.check.then(|| Invariants::of(config.overlap)),
-            (log, (recorder, timeline.map(|(sink, limit)| Timeline::new(sink, limit)))),
+            (
+                log,
+                (
+                    recorder,
+                    timeline.map(|(sink, limit, (from, to))| Timeline::new(sink, limit).within(from, to)),
+                ),
+            ),
         );
         let (mut result, (invariants, (log, (recorder, timeline)))) = self.drive(index, config, observers)?;
         self.check_power_cut(index, &mut result)?;
@@ -295,10 +305,12 @@ impl Shared<'_> {
             recorder.finish()?;
         }
         if let Some(timeline) = timeline {
-            let (_, operations) = timeline.finish().map_err(|error| {
+            let refused = |error: std::io::Error| {
                 let path = self.extras.timeline_path.unwrap_or(Path::new("timeline"));
                 Failure::output(format!("{}: cannot write: {error}", path.display()))
-            })?;
+            };
+            let (sink, operations) = timeline.finish().map_err(refused)?;
+            sink.into_inner().map_err(|error| refused(error.into_error()))?.finish().map_err(refused)?;
             *self.timeline_operations.lock().expect("no run panics while it holds the lock") =
                 Some(operations);
         }
@@ -359,7 +371,10 @@ impl Shared<'_> {
     fn explain(&self, name: &str, error: SimError) -> Failure {
         let message = match &error {
             SimError::Source(message) => message.clone(),
-            SimError::PastEnd { .. } | SimError::Empty { .. } | SimError::OutOfOrder { .. } => {
+            SimError::PastEnd { end, .. } => {
+                format!("{}: {error}{}", self.input.place_name(), larger_device(*end))
+            }
+            SimError::Empty { .. } | SimError::OutOfOrder { .. } => {
                 format!("{}: {error}", self.input.place_name())
             }
             SimError::SpaceExhausted { .. } | SimError::Stalled { .. } => {
@@ -369,6 +384,17 @@ impl Shared<'_> {
         };
         Failure::new(Failure::from(error).kind, message)
     }
+}
+
+/// The smallest profile of ours that has so many sectors, as the end of a message about a device that has fewer.
+fn larger_device(sectors: u64) -> String {
+    let profiles =
+        profile::EMBEDDED.iter().filter_map(|(name, _)| Some((*name, Profile::embedded(name).ok()?)));
+    let fits = profiles
+        .map(|(name, profile)| (profile.user_capacity().0 / SECTOR_BYTES, name))
+        .filter(|(capacity, _)| *capacity >= sectors)
+        .min();
+    fits.map_or_else(String::new, |(_, name)| format!(", such as --device {name}"))
 }
 
 /// One run per core, but no more at a time than half of the available memory holds.

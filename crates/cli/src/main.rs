@@ -11,6 +11,7 @@ mod failure;
 mod host;
 mod memory;
 mod output;
+mod packed;
 mod plan;
 mod progress;
 mod record;

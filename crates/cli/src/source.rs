@@ -62,7 +62,9 @@ impl Source {
         seeds: &[u64],
     ) -> Result<Source, Failure> {
         let options = trace_options(read, requests);
-        let (name, place) = if let Some(path) = downloaded(text, read.trace_dir.as_deref())? {
+        let (name, place) = if text == "-" {
+            ("standard-input".to_owned(), Place::File(PathBuf::from("/dev/stdin"), options))
+        } else if let Some(path) = downloaded(text, read.trace_dir.as_deref())? {
             (text.to_owned(), Place::File(path, options))
         } else if text == EMBEDDED {
             (text.to_owned(), Place::Embedded(options))

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{device, pages};
-use planewise_model::Direction;
+use planewise_model::{Direction, Lsn, Ns, Request};
 use planewise_sim::observers::timeline::Timeline;
 use planewise_sim::{RunConfig, Simulator, UnitLevel};
 use serde_json::Value;
@@ -58,4 +58,29 @@ fn every_channel_and_die_has_a_named_track_and_its_slices_do_not_overlap() {
 fn a_limit_keeps_the_document_whole() {
     let events = timeline(10);
     assert_eq!(events.iter().filter(|event| event["ph"] == "X").count(), 10);
+}
+
+#[test]
+fn of_a_window_there_is_what_happens_in_it() {
+    let config = RunConfig::new(device(1, 1, 1, 1));
+    // Each read takes 30,000 ns in the array and 40,960 ns on the channel; one every 100,000 ns.
+    let requests: Vec<Request> =
+        (0..10).map(|n| Request::new(Ns(n * 100_000), Lsn(8 * n), 8, Direction::Read)).collect();
+    let slices = |from: u64, to: u64| {
+        let timeline = Timeline::new(Vec::new(), 1000).within(Ns(from), Ns(to));
+        let mut simulator = Simulator::new(&config, timeline).unwrap();
+        for request in &requests {
+            while simulator.next_event() < request.arrival {
+                let next = simulator.next_event();
+                simulator.advance(next).unwrap();
+            }
+            simulator.submit(request).unwrap();
+        }
+        simulator.drain().unwrap();
+        simulator.into_observer().finish().unwrap().1
+    };
+    assert_eq!(slices(0, u64::MAX), 20);
+    assert_eq!(slices(200_000, 300_000), 2, "one read");
+    assert_eq!(slices(210_000, 215_000), 1, "its array operation is under way");
+    assert_eq!(slices(80_000, 100_000), 0, "nothing is");
 }

@@ -162,7 +162,7 @@ pub struct ManArguments {
 /// A power cut: a time with its unit, or `after:N`.
 fn power_cut(text: &str) -> Result<PowerCut, String> {
     let refused = || {
-        "allowed: a time with its unit (s, ms, us or ns) such as 12.5s, or after:N with a number of requests N of 1 or more"
+        "allowed: a time with its unit (d, h, min or m, s, ms, us, ns) such as 12.5s, or after:N with a number of requests N of 1 or more"
             .to_owned()
     };
     if let Some(requests) = text.strip_prefix("after:") {
@@ -171,15 +171,54 @@ fn power_cut(text: &str) -> Result<PowerCut, String> {
     time(text).map(PowerCut::At).map_err(|_| refused())
 }
 
-/// A time with its unit.
+/// A time with its unit, exactly.
 fn time(text: &str) -> Result<planewise_model::Ns, String> {
-    // The longer units first: all of them end in s.
-    let units = [("ms", 6), ("us", 3), ("ns", 0), ("s", 9)];
-    let with_unit = units.iter().find_map(|(unit, digits)| Some((text.strip_suffix(unit)?, *digits)));
+    // Units that end as others do first. A unit is so many times a power of ten of nanoseconds.
+    let units = [
+        ("ms", 1, 6),
+        ("us", 1, 3),
+        ("ns", 1, 0),
+        ("min", 60, 9),
+        ("s", 1, 9),
+        ("m", 60, 9),
+        ("h", 3600, 9),
+        ("d", 86_400, 9),
+    ];
+    let with_unit =
+        units.iter().find_map(|(unit, times, digits)| Some((text.strip_suffix(unit)?, *times, *digits)));
     with_unit
-        .and_then(|(number, digits)| trace::decimal(number, digits))
+        .and_then(|(number, times, digits)| trace::decimal(number, digits)?.checked_mul(times))
         .map(planewise_model::Ns)
-        .ok_or_else(|| "allowed: a time with its unit (s, ms, us or ns), such as 1ms".to_owned())
+        .ok_or_else(|| {
+            "allowed: a time with its unit (d, h, min or m, s, ms, us, ns), such as 1ms or 10min".to_owned()
+        })
+}
+
+/// From when to when; either may be left out.
+fn window(text: &str) -> Result<(planewise_model::Ns, planewise_model::Ns), String> {
+    let allowed = || {
+        "allowed: FROM..TO, times with their units of which the first is earlier, such as 10s..10.5s, 2min.. or ..300ms".to_owned()
+    };
+    let (from, to) = text.split_once("..").ok_or_else(allowed)?;
+    let or =
+        |text: &str, absent| if text.is_empty() { Ok(absent) } else { time(text).map_err(|_| allowed()) };
+    let (from, to) = (or(from, planewise_model::Ns::ZERO)?, or(to, planewise_model::Ns::MAX)?);
+    if from < to { Ok((from, to)) } else { Err(allowed()) }
+}
+
+/// A number of requests: 20k are 20,000.
+fn requests(text: &str) -> Result<u64, String> {
+    let times = [("k", 1_000), ("m", 1_000_000), ("g", 1_000_000_000)];
+    let lower = text.to_ascii_lowercase();
+    let (digits, times) = times
+        .iter()
+        .find_map(|(unit, times)| Some((lower.strip_suffix(unit)?, *times)))
+        .unwrap_or((&lower, 1));
+    let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number = digits.parse::<u64>().ok().filter(|_| plain).and_then(|number| number.checked_mul(times));
+    number.filter(|number| *number > 0).ok_or_else(|| {
+        "allowed: a whole number, 1 or more, such as 20000 or 20k, 5m (thousands, millions)".to_owned()
+    })
 }
 
 /// A seed in decimal or, after 0x, hexadecimal.
@@ -244,6 +283,48 @@ mod tests {
         let window = run.get_arguments().find(|argument| argument.get_id() == "sort_window").unwrap();
         let help = window.get_help().unwrap().to_string();
         assert!(help.ends_with(&format!("[default: {default}]")), "{help}");
+    }
+
+    #[test]
+    fn times_have_any_unit_and_are_exact() {
+        for (text, ns) in [
+            ("1ns", 1),
+            ("2.5us", 2_500),
+            ("0.000001ms", 1),
+            ("7s", 7_000_000_000),
+            ("10min", 600_000_000_000),
+            ("10m", 600_000_000_000),
+            ("1.5h", 5_400_000_000_000),
+            ("1d", 86_400_000_000_000),
+        ] {
+            assert_eq!(time(text).map(|time| time.0), Ok(ns), "{text}");
+        }
+        for text in ["", "5", "min", "-1s", "1e3s", "5 s", "1.s", "99999999999d", "0.0000000001s"] {
+            assert!(time(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_window_has_two_times_in_order_or_one() {
+        let ns = |text| window(text).map(|(from, to)| (from.0, to.0));
+        assert_eq!(ns("1s..1500ms"), Ok((1_000_000_000, 1_500_000_000)));
+        assert_eq!((ns("2us.."), ns("..2us")), (Ok((2_000, u64::MAX)), Ok((0, 2_000))));
+        for text in ["", "1s", "2s..1s", "1s..1s", "1..2", "a..b"] {
+            assert!(window(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_of_requests_may_have_thousands_and_millions() {
+        assert_eq!(
+            ["1", "20k", "5M", "2g"].map(requests),
+            [Ok(1), Ok(20_000), Ok(5_000_000), Ok(2_000_000_000)]
+        );
+        for text in
+            ["", "0", "k", "-1", "1.5k", "20kk", "20 k", "+5", "99999999999999999999", "99999999999999999g"]
+        {
+            assert!(requests(text).is_err(), "{text}");
+        }
     }
 
     #[test]

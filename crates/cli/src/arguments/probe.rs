@@ -51,6 +51,9 @@ pub struct ProbeArguments {
     /// code 1 where its units are undetermined
     #[arg(long, conflicts_with = "json", help_heading = "Output")]
     pub kernel_parameters: bool,
+    /// What each finding rests on, behind it: samples, standard errors, how much likelier than the next
+    #[arg(long, short, help_heading = "Output")]
+    pub verbose: bool,
     /// Nothing on standard error but errors, and what is about to be written to a real target
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,

@@ -33,19 +33,22 @@ pub struct RunArguments {
     /// Everything that `compare` has too.
     #[command(flatten)]
     pub simulation: SimulationArguments,
-    /// Cut the power at a time of the model, which begins with the trace (12.5s, 300ms, 40us, 7ns), or when N requests have
+    /// Cut the power at a time of the model, which begins with the trace (12.5s, 300ms, 10min), or when N requests have
     /// arrived (after:N); then flush the buffer, rebuild the map from flash and compare: exit code 3 when a page is lost
     #[arg(long, value_name = "TIME|after:N", allow_negative_numbers = true, value_parser = super::power_cut, help_heading = "Device")]
     pub power_cut: Option<PowerCut>,
-    /// Write the flash operations as trace events for the Perfetto viewer (the first 2 million)
+    /// Write the flash operations as trace events for the Perfetto viewer (the first 2 million); .gz and .zst compress
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub timeline: Option<PathBuf>,
+    /// Only what happens between two times of the model: 10s..10.5s, 2min.. or ..300ms
+    #[arg(long, value_name = "FROM..TO", value_parser = super::window, requires = "timeline", help_heading = "Output")]
+    pub timeline_window: Option<(planewise_model::Ns, planewise_model::Ns)>,
 }
 
 /// What `compare` and `run` share.
 #[derive(Debug, Args)]
 pub struct SimulationArguments {
-    /// A trace file; a synthetic volume (see `planewise trace volumes`); or pgbench, the trace inside the program
+    /// A trace file, - for standard input; a synthetic volume (see `planewise trace volumes`); or pgbench, the trace inside the program
     #[arg(long, value_name = "FILE|NAME", default_value = "pgbench", help_heading = "Trace")]
     pub trace: String,
     /// How to read it.

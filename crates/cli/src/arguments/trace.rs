@@ -42,7 +42,7 @@ pub struct ReadArguments {
 #[derive(Clone, Debug, Args)]
 pub struct PartArguments {
     /// Read at most this many requests; synthetic volumes have this many [default: all; 1000000 of synthetic volumes]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Trace")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::requests, help_heading = "Trace")]
     pub requests: Option<u64>,
     /// Requests at the beginning that are served but not measured
     #[arg(
@@ -80,14 +80,14 @@ pub enum TraceCommand {
 /// A trace to read.
 #[derive(Debug, Args)]
 pub struct TraceArguments {
-    /// A trace file, or a name as --trace of `planewise run` takes it
+    /// A trace file, - for standard input, or a name as --trace of `planewise run` takes it
     #[arg(value_name = "FILE|NAME")]
     pub trace: String,
     /// How to read it.
     #[command(flatten)]
     pub read: ReadArguments,
     /// Read at most this many requests; synthetic volumes have this many [default: all; 1000000 of synthetic volumes]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u64).range(1..), help_heading = "Reading")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = super::requests, help_heading = "Reading")]
     pub requests: Option<u64>,
     /// Seed of synthetic volumes
     #[arg(long, value_name = "SEED", allow_negative_numbers = true, value_parser = super::seed, default_value_t = planewise_model::rng::DEFAULT_SEED, help_heading = "Reading")]
@@ -221,8 +221,14 @@ pub struct SynthArguments {
 
 /// Seconds with up to nine digits behind the point, exactly.
 fn seconds(text: &str) -> Result<planewise_model::Ns, String> {
-    decimal(text, 9).filter(|ns| *ns <= 1_000_000_000 * 1_000_000_000).map(planewise_model::Ns).ok_or_else(
-        || "allowed: seconds from 0 to 1000000000, with up to 9 digits behind the point".to_owned(),
+    // A bare number is seconds; with a unit it is a time as everywhere.
+    let exact = if text.ends_with(|last: char| last.is_ascii_digit()) {
+        decimal(text, 9)
+    } else {
+        super::time(text).ok().map(|time| time.0)
+    };
+    exact.filter(|ns| *ns <= 1_000_000_000 * 1_000_000_000).map(planewise_model::Ns).ok_or_else(
+        || "allowed: seconds from 0 to 1000000000, with up to 9 digits behind the point, or a time with its unit such as 10min".to_owned(),
     )
 }
 

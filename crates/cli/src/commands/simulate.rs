@@ -4,14 +4,17 @@ use crate::arguments::{CommonArguments, OutputArguments, SimulationArguments};
 use crate::execute::{self, Extras, Input, Outcome};
 use crate::failure::Failure;
 use crate::output::{self, WholeFile};
+use crate::packed::Packed;
 use crate::plan::Plan;
 use crate::record::path_of_run;
 use crate::request_log;
 use crate::source::Source;
 use crate::target;
+use planewise_model::Ns;
 use planewise_report::{Overwrite, RunDirectory, Style};
 use planewise_sim::drivers::pace::Pace;
 use planewise_sim::results::{RESULTS_FORMAT, Results, Setup, Status, TraceSetup};
+use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
@@ -26,7 +29,7 @@ pub fn replay(
     command: &str,
     plan: &Plan,
     arguments: &SimulationArguments,
-    timeline: Option<&Path>,
+    timeline: Option<TimelineOf<'_>>,
     table: Table,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
@@ -53,6 +56,15 @@ pub fn replay(
     simulate(job, stop)
 }
 
+/// A timeline that is to be written: where to, and of what time.
+#[derive(Clone, Copy)]
+pub struct TimelineOf<'a> {
+    /// File; `.gz` and `.zst` compress.
+    pub path: &'a Path,
+    /// From when to when.
+    pub window: (Ns, Ns),
+}
+
 /// How results are shown on the terminal.
 pub type Table = fn(&Results, Style) -> String;
 
@@ -73,7 +85,7 @@ pub struct Job<'a> {
     /// Options that all such commands have.
     pub common: &'a CommonArguments,
     /// Where the timeline of the (one) run goes.
-    pub timeline: Option<&'a Path>,
+    pub timeline: Option<TimelineOf<'a>>,
     /// How its results are shown.
     pub table: Table,
 }
@@ -83,7 +95,8 @@ pub struct Job<'a> {
 /// # Errors
 /// A place that cannot be written (found out first), a trace or run that fails, an invariant that is violated, Ctrl-C.
 pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
-    let Job { command, plan, input, notes, trace, warm_up, common, timeline: timeline_path, table } = job;
+    let Job { command, plan, input, notes, trace, warm_up, common, timeline: timeline_of, table } = job;
+    let timeline_path = timeline_of.map(|of| of.path);
     let output = &common.output;
     let setup = setup(plan, trace);
     for path in common.record.iter().map(PathBuf::as_path).chain(timeline_path) {
@@ -96,6 +109,11 @@ pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
     }
     let timeline = timeline_path.map(|path| WholeFile::create(path, output.force)).transpose()?;
     let (timeline_file, timeline_sink) = timeline.unzip();
+    let timeline_sink = timeline_sink.zip(timeline_of).map(|(file, of)| {
+        let refused = |error| Failure::output(format!("{}: cannot write: {error}", of.path.display()));
+        let packed = Packed::new(of.path, file).map_err(refused)?;
+        Ok::<_, Failure>((BufWriter::with_capacity(1 << 16, packed), TIMELINE_OPERATIONS_MAX, of.window))
+    });
 
     let extras = Extras {
         warm_up,
@@ -103,7 +121,7 @@ pub fn simulate(job: Job<'_>, stop: &AtomicBool) -> Result<(), Failure> {
         power_cut: plan.power_cut,
         request_log: common.request_log.then(|| directory.path()),
         record: common.record.as_deref().map(|path| (path, common.record_at, output.force)),
-        timeline: timeline_sink.map(|sink| (sink, TIMELINE_OPERATIONS_MAX)),
+        timeline: timeline_sink.transpose()?,
         timeline_path,
         jobs: common.jobs,
         quiet: output.quiet,

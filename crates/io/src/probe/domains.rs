@@ -7,7 +7,7 @@ use super::finding::{Curve, Finding};
 use super::instrument::Instrument;
 use super::pairs::{Chunks, MARGIN, ROUND, STAGGER, draw_pair};
 use super::relation::{Fit, Pair, Relation, fit};
-use super::statistics::{Moments, confidence, in_errors, median, welch};
+use super::statistics::{Moments, confidence, in_errors, likelier, median, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Ns, SECTOR_BYTES};
 use serde::{Deserialize, Serialize};
@@ -124,10 +124,11 @@ pub(super) fn find_domains(
             if let Some(&(digit, best, z)) = fits.first() {
                 let margin = best.evidence - next;
                 statistic = format!(
-                    "{} pairs on different units; the second takes {:.2} us longer when both are in one domain ({}); likelier than the next best by e^{margin:.0}",
+                    "{} pairs on different units; the second takes {:.2} us longer when both are in one domain ({}); {}",
                     bus.pairs.len(),
                     (best.means[1] - best.means[0]) / 1e3,
-                    in_errors(z)
+                    in_errors(z),
+                    likelier(margin)
                 );
                 if z > 6.0 && margin > MARGIN && verdict.is_none() {
                     let sure = (1.0 - (-margin).exp()).min(confidence(z));

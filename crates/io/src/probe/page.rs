@@ -17,7 +17,7 @@ use super::error::ProbeError;
 use super::finding::Finding;
 use super::findings::LONGEST_PAGE;
 use super::instrument::{Area, Instrument};
-use super::statistics::{Moments, confidence, in_errors, median, quantile, welch};
+use super::statistics::{Moments, confidence, in_errors, likelier, median, quantile, welch};
 use crate::target::Operation;
 use planewise_model::{Bytes, Lsn, Ns, SECTOR_BYTES};
 use rand::RngExt;
@@ -153,10 +153,11 @@ fn said(folded: &[(Kind, Folded)], block_bytes: u64) -> Vec<String> {
     let of = |(kind, Folded { size, contrast, z, margin }): &(Kind, Folded)| {
         let size = Bytes(size * block_bytes);
         format!(
-            "{}: {size}, by {:.0} % ({}), likelier than the next by e^{margin:.0}",
+            "{}: {size}, by {:.0} % ({}), {}",
             kind.name(),
             contrast * 100.0,
-            in_errors(*z)
+            in_errors(*z),
+            likelier(*margin)
         )
     };
     folded.iter().map(of).collect()

@@ -5,7 +5,7 @@ use super::error::ProbeError;
 use super::finding::{Curve, Finding};
 use super::instrument::{Area, Instrument};
 use super::relation::{Fit, Pair, Relation, fit};
-use super::statistics::median;
+use super::statistics::{likelier, median};
 use crate::target::Operation;
 use planewise_model::{Bytes, Direction, Lsn, Ns, SECTOR_BYTES};
 use rand::RngExt;
@@ -90,10 +90,11 @@ fn size(instrument: &mut Instrument<'_>, device: Area, sectors: u64) -> Result<F
     };
     let margin = best.evidence - fits.get(1).map_or(0.0, |next| next.1.evidence);
     let statistic = format!(
-        "{} pairs of reads{within}: {:.1} us inside a region, {:.1} us across; likelier than the next size by e^{margin:.0}",
+        "{} pairs of reads{within}: {:.1} us inside a region, {:.1} us across; {}",
         pairs.len(),
         best.means[1] / 1e3,
-        best.means[0] / 1e3
+        best.means[0] / 1e3,
+        likelier(margin)
     );
     // Units that collide now and then make no region: inside one, every pair waits.
     let is_clear = margin > 12.0 && best.means[1] - best.means[0] > 0.2 * alone && best.wrong[0] < 0.3;

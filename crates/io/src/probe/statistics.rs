@@ -62,6 +62,14 @@ pub fn welch(one: &Moments, other: &Moments) -> f64 {
     (difference / error.max(1e-3)).clamp(-1e6, 1e6)
 }
 
+/// How much likelier an explanation is than the next, from the logarithm of that. Beyond a million to one no number says more.
+pub fn likelier(margin: f64) -> String {
+    match margin {
+        margin if margin > 1e6f64.ln() => "likelier than any other by more than 1,000,000 to 1".to_owned(),
+        margin => format!("likelier than the next by {:.0} to 1", margin.exp()),
+    }
+}
+
 /// A contrast of so many standard errors, in words: without noise it has no bound, and its figures say nothing.
 pub fn in_errors(z: f64) -> String {
     if z > 1000.0 { ">1000 standard errors".to_owned() } else { format!("{z:.0} standard errors") }

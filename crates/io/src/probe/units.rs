@@ -16,7 +16,7 @@ use super::pairs::{Chunks, MARGIN, ROUND, STAGGER, draw_pair};
 use super::queue::Queue;
 use super::relation::{Fit, Pair, Relation, WIDEST, search};
 use super::rivals::{self, Tested};
-use super::statistics::median;
+use super::statistics::{likelier, median};
 use crate::target::Operation;
 use planewise_model::Ns;
 use rand::RngExt;
@@ -81,10 +81,11 @@ pub fn find(
     };
     let certain = margin(&fits);
     let statistic = format!(
-        "{} pairs; those that share take {:.1} us, others {:.1} us; likelier than the next best by e^{certain:.0}; {:.0} % of the pairs that share are not slow, {:.0} % as many others are",
+        "{} pairs; those that share take {:.1} us, others {:.1} us; {}; {:.0} % of the pairs that share are not slow, {:.0} % as many others are",
         pairs.len(),
         best.means[1] / 1e3,
         best.means[0] / 1e3,
+        likelier(certain),
         best.wrong[0] * 100.0,
         best.wrong[1] * 100.0
     );

@@ -12,11 +12,11 @@ use unicode_width::UnicodeWidthStr;
 const LEAST_BEHIND: usize = 24;
 
 /// Everything found, ending in a newline: a line per property, what schedulers can be told, how workloads disturb each other, and
-/// what was not measured.
-pub fn text(file: &ProbeFile, style: Style) -> String {
+/// what was not measured. What each finding rests on stands behind it where `verbose` says so, else only why there is none.
+pub fn text(file: &ProbeFile, style: Style, verbose: bool) -> String {
     let findings = &file.findings;
     let mut out = header(file, style);
-    out += &table(findings, style);
+    out += &table(findings, style, verbose);
     if let Some(of) = &findings.interference {
         out += &interference(of, style);
     }
@@ -76,7 +76,7 @@ fn wrapped(text: &str, style: Style) -> String {
     paint(&out, Tone::Faint, style) + "\n"
 }
 
-fn table(findings: &Findings, style: Style) -> String {
+fn table(findings: &Findings, style: Style, verbose: bool) -> String {
     let groups = rows::groups(findings);
     let all = || groups.iter().flat_map(|group| &group.rows);
     let value = |row: &Row| row.value.clone().unwrap_or_else(|| "undetermined".to_owned());
@@ -96,7 +96,7 @@ fn table(findings: &Findings, style: Style) -> String {
             line += &paint(&text, tone, style);
             line += &format!("{}  {}", pad(&text, values), pad(&confidence, sure));
             line += &paint(&confidence, Tone::Plain, style);
-            if room >= LEAST_BEHIND {
+            if room >= LEAST_BEHIND && (verbose || row.value.is_none()) {
                 line += &format!("  {}", paint(&format::one_line(row.behind(), room), Tone::Faint, style));
             }
             out += line.trim_end();

@@ -14,6 +14,8 @@ pub struct Timeline<W: Write> {
     /// Events written; no more than `limit` are.
     events: u64,
     limit: u64,
+    /// What lies outside is left out.
+    window: (Ns, Ns),
     /// By executor: its last array operation, not written yet because it may still be suspended.
     last: Vec<Option<Slice>>,
 }
@@ -30,7 +32,21 @@ struct Slice {
 impl<W: Write> Timeline<W> {
     /// A timeline of at most `limit` operations: viewers get slow past a few million.
     pub fn new(out: W, limit: u64) -> Timeline<W> {
-        Timeline { out, executors: 0, channels: 0, error: None, events: 0, limit, last: Vec::new() }
+        Timeline {
+            out,
+            executors: 0,
+            channels: 0,
+            error: None,
+            events: 0,
+            limit,
+            window: (Ns::ZERO, Ns::MAX),
+            last: Vec::new(),
+        }
+    }
+
+    /// Of operations that end after the first and begin before the second of these times.
+    pub fn within(self, from: Ns, to: Ns) -> Timeline<W> {
+        Timeline { window: (from, to), ..self }
     }
 
     fn line(&mut self, text: std::fmt::Arguments<'_>) {
@@ -42,7 +58,7 @@ impl<W: Write> Timeline<W> {
     }
 
     fn slice(&mut self, process: u32, track: u32, name: &str, from: Ns, to: Ns, planes: u32) {
-        if self.events >= self.limit {
+        if self.events >= self.limit || to <= self.window.0 || from >= self.window.1 {
             return;
         }
         self.events += 1;

@@ -428,7 +428,7 @@ fn print(
         );
     }
     if !arguments.json {
-        let text = planewise_report::probe::text(file, output::style());
+        let text = planewise_report::probe::text(file, output::style(), arguments.verbose);
         return output::print(&format!("{text}\n{paths}"));
     }
     output::print(&file.to_json())?;

@@ -2,12 +2,11 @@
 
 use crate::failure::{Failure, Kind};
 use crate::output::WholeFile;
-use flate2::write::GzEncoder;
+use crate::packed::Packed;
 use planewise_model::{Durability, Ns, Request, names};
 use planewise_trace::error::TraceError;
 use planewise_trace::formats::{FORMATS, Format, Writer, by_name};
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -36,14 +35,8 @@ impl Target {
     pub fn create(path: &Path, format: &'static Format, replace: bool) -> Result<Target, Failure> {
         let create = format.create.ok_or_else(|| not_writable(format.name))?;
         let (whole, file) = WholeFile::create(path, replace)?;
-        let packed = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("gz") => Packed::Gzip(Box::new(GzEncoder::new(file, flate2::Compression::default()))),
-            Some("zst") => Packed::Zstd(Box::new(
-                zstd::Encoder::new(file, ZSTD_LEVEL).map_err(|error| unwritten(path, &error))?,
-            )),
-            _ => Packed::Plain(file),
-        };
-        let sink = Sink(Arc::new(Mutex::new(packed)));
+        let packed = Packed::new(path, file).map_err(|error| unwritten(path, &error))?;
+        let sink = Sink(Arc::new(Mutex::new(Some(packed))));
         let writer = create(Box::new(sink.clone()), path).map_err(output_error)?;
         let resolution = resolution(format);
         Ok(Target {
@@ -188,35 +181,17 @@ fn unwritten(path: &Path, error: &io::Error) -> Failure {
     Failure::output(format!("{}: cannot write: {error}", path.display()))
 }
 
-/// Fast, and within a few percent of the smallest.
-const ZSTD_LEVEL: i32 = 3;
-
 /// The sink that a format writes to. It is shared, because what compresses must be ended after the format is: an error in
 /// the last block is an error of the file.
 #[derive(Clone)]
-struct Sink(Arc<Mutex<Packed>>);
-
-enum Packed {
-    Plain(BufWriter<File>),
-    Gzip(Box<GzEncoder<BufWriter<File>>>),
-    Zstd(Box<zstd::Encoder<'static, BufWriter<File>>>),
-    /// Ended.
-    Closed,
-}
+struct Sink(Arc<Mutex<Option<Packed>>>);
 
 impl Sink {
     fn finish(&self) -> io::Result<()> {
-        let packed = std::mem::replace(&mut *self.lock(), Packed::Closed);
-        let mut file = match packed {
-            Packed::Plain(file) => file,
-            Packed::Gzip(encoder) => encoder.finish()?,
-            Packed::Zstd(encoder) => encoder.finish()?,
-            Packed::Closed => return Ok(()),
-        };
-        file.flush()
+        self.lock().take().map_or(Ok(()), Packed::finish)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Packed> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Packed>> {
         self.0.lock().expect("no thread panics while it holds the sink")
     }
 }
@@ -224,19 +199,13 @@ impl Sink {
 impl Write for Sink {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut *self.lock() {
-            Packed::Plain(file) => file.write(bytes),
-            Packed::Gzip(encoder) => encoder.write(bytes),
-            Packed::Zstd(encoder) => encoder.write(bytes),
-            Packed::Closed => Err(io::Error::other("the file is ended")),
+            Some(packed) => packed.write(bytes),
+            None => Err(io::Error::other("the file is ended")),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        match &mut *self.lock() {
-            Packed::Plain(file) => file.flush(),
-            // Flushing a compressor inside a stream only costs compression; its end flushes.
-            Packed::Gzip(_) | Packed::Zstd(_) | Packed::Closed => Ok(()),
-        }
+        self.lock().as_mut().map_or(Ok(()), Packed::flush)
     }
 }
 
