@@ -163,6 +163,31 @@ fn utilization_tells_the_whole_run_from_the_time_with_requests_pending() {
 }
 
 #[test]
+fn a_power_cut_behind_the_end_says_so() {
+    let config = RunConfig::new(device(1, 1, 1, 1));
+    let requests = pages(Direction::Write, 0..3);
+    let stop = AtomicBool::new(false);
+    for (cut, is_behind) in [
+        (PowerCut::At(Ns(10_000_000_000)), true),
+        (PowerCut::At(Ns(50_000)), false),
+        (PowerCut::After(100), true),
+        (PowerCut::After(2), false),
+    ] {
+        let mut options = ReplayOptions {
+            warm_up: 0,
+            stop: &stop,
+            progress: &mut |_| {},
+            trace: "test",
+            power_cut: Some(cut),
+        };
+        let (result, ()) = replay(&config, &mut requests.iter().copied(), (), &mut options).unwrap();
+        let said =
+            result.notes.iter().any(|note| note.contains("behind the end: the 3 requests were served"));
+        assert_eq!(said, is_behind, "{cut:?}: {:?}", result.notes);
+    }
+}
+
+#[test]
 fn what_is_under_way_when_the_window_begins_counts_for_the_part_that_lies_in_it() {
     // A program from 0 to 640,960 ns; the window begins at 300,000 with a read, which waits for it.
     let config = RunConfig::new(device(1, 1, 1, 1));

@@ -153,10 +153,19 @@ pub fn replay<O: Observer>(
             None
         }
     };
+    // All requests had arrived, and the device has nothing more to do.
+    let is_past_end = power_loss.is_some() && power && simulator.next_event() == Ns::MAX;
     let counters = simulator.scheduler_counters().since(&entrance.counters_before.unwrap_or_default());
     let mut result = measure::summarise(config, &simulator, &counters, options.trace, status)?;
     result.labels.pace = config.pace.to_string();
     result.metrics.gc.power_loss = power_loss;
+    if is_past_end {
+        result.notes.push(format!(
+            "power was cut behind the end: the {} requests were served, and the device was at rest from {} on",
+            simulator.submitted(),
+            simulator.now()
+        ));
+    }
     let (backlog, _) = &simulator.observer().1;
     result.overload = backlog.as_ref().and_then(|backlog| backlog.overload(config.scale_time));
     result.dependent = pacing.and_then(|mut pacing| pacing.summary(&mut simulator));
