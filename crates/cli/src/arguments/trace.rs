@@ -237,7 +237,7 @@ fn seconds(text: &str) -> Result<planewise_model::Ns, String> {
 pub(super) fn decimal(text: &str, digits: usize) -> Option<u64> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
-    if whole.is_empty() || part.len() > digits || !plain(whole) || !plain(part) {
+    if whole.is_empty() || text.ends_with('.') || part.len() > digits || !plain(whole) || !plain(part) {
         return None;
     }
     format!("{whole}{part:0<digits$}").parse().ok()
