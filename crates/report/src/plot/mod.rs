@@ -1,8 +1,8 @@
 //! A small plotting module: inline SVG for one HTML page.
 //!
-//! Colours are those of Okabe and Ito ("Color Universal Design", 2008), told apart by every common kind of colour vision; each
+//! Colours are those of Okabe and Ito ("Color Universal Design", 2008) and a grey for their yellow, which is none on white; told apart by every common kind of colour vision; each
 //! series also has its own dash pattern and marker, and each bar segment its own hatching, so that greyscale prints stay readable.
-//! The style sheet of the page holds the colours (classes `s0` to `s6`), so that dark mode needs no second drawing.
+//! The style sheet of the page holds the colours (classes `s0` to `s7`), so that dark mode needs no second drawing.
 
 pub mod bars;
 pub mod cdf;
@@ -19,14 +19,16 @@ pub const WIDTH: f64 = 560.0;
 pub(crate) const CHARACTER: f64 = 6.6;
 
 /// How many colours there are.
-const COLORS: usize = 7;
+const COLORS: usize = 8;
+/// How many shapes of markers.
+const MARKERS: usize = 7;
 /// Line patterns, solid first.
 const DASHES: [&str; 4] = ["none", "7 3", "2 2.5", "9 3 2 3"];
 
 /// The look of one series, distinct for the first 28.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Look {
-    /// Class of the style sheet that sets the colour: 0 to 6.
+    /// Class of the style sheet that sets the colour: 0 to 7.
     pub color: usize,
     /// `stroke-dasharray`.
     pub dash: &'static str,
@@ -39,7 +41,7 @@ pub fn look(index: usize) -> Look {
     Look {
         color: index % COLORS,
         dash: DASHES[index % DASHES.len()],
-        marker: (index + index / COLORS) % COLORS,
+        marker: (index + index / COLORS) % MARKERS,
     }
 }
 
