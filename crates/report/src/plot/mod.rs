@@ -19,7 +19,7 @@ pub const WIDTH: f64 = 560.0;
 pub(crate) const CHARACTER: f64 = 6.6;
 
 /// How many colours there are.
-const COLORS: usize = 8;
+pub(crate) const COLORS: usize = 8;
 /// How many shapes of markers.
 const MARKERS: usize = 7;
 /// Line patterns, solid first.

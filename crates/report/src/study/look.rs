@@ -3,10 +3,10 @@
 //! The colours are those of Okabe and Ito ("Color Universal Design", 2008), a little darker where lines on white need it.
 
 use crate::plot::svg::{Svg, number};
-use crate::plot::{look, marker_path};
+use crate::plot::{COLORS as COUNT, look, marker_path};
 
 /// Lines and outlines, and a tint of the same for the ground of hatchings.
-const COLORS: [(&str, &str); 7] = [
+const COLORS: [(&str, &str); COUNT] = [
     ("#0072b2", "#cfe3f0"),
     ("#d55e00", "#f7dcc7"),
     ("#009e73", "#cdebe1"),
@@ -14,6 +14,7 @@ const COLORS: [(&str, &str); 7] = [
     ("#2f9fd8", "#d8edf8"),
     ("#c98a00", "#f5e6c6"),
     ("#33393f", "#d9dbdd"),
+    ("#8d949c", "#eceef0"),
 ];
 
 /// Hatchings of bars in a tile of six pixels: solid, then light grounds with lines; the third is ground alone.
@@ -146,6 +147,15 @@ pub(super) fn mark_line(svg: &mut Svg, index: usize, from: f64, to: f64, y: f64,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_series_has_its_colour() {
+        for series in 1..60 {
+            for small in [false, true] {
+                assert!(markup(series, small).contains(&format!(".pw-f{}{{", series - 1)));
+            }
+        }
+    }
 
     #[test]
     fn bars_differ_without_colour_from_their_neighbours_and_from_bars_of_their_colour() {
