@@ -223,7 +223,8 @@ impl Trace {
             self.base.get_or_insert(self.pending[0].arrival);
         }
         if let Some(step) = self.spread {
-            stamps::spread(&mut self.pending[..self.ready], step);
+            let (ready, later) = self.pending.split_at_mut(self.ready);
+            stamps::spread(ready, later.first().map_or(Ns::MAX, |request| request.arrival), step);
         }
         Ok(())
     }

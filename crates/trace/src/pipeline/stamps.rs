@@ -41,13 +41,17 @@ impl Stamps {
     }
 }
 
-/// Spreads requests of the same arrival evenly over a step of the clock. They are in order before and after.
-pub(super) fn spread(requests: &mut [Request], step: Ns) {
-    let same = |one: &Request, other: &Request| one.arrival == other.arrival;
-    for lump in requests.chunk_by_mut(same) {
-        let count = lump.len() as u128;
-        for (place, request) in lump.iter_mut().enumerate() {
-            request.arrival += Ns((u128::from(step.0) * place as u128 / count) as u64);
+/// Spreads requests of the same arrival evenly over a step of the clock, and not beyond the next arrival, which is `next` for the last. They
+/// are in order before and after, whatever the step is.
+pub(super) fn spread(requests: &mut [Request], next: Ns, step: Ns) {
+    let mut from = 0;
+    while let Some(arrival) = requests.get(from).map(|request| request.arrival) {
+        let count = requests[from..].partition_point(|request| request.arrival == arrival);
+        let end = requests.get(from + count).map_or(next, |request| request.arrival);
+        let step = u128::from(step.min(end - arrival).0);
+        for (place, request) in requests[from..from + count].iter_mut().enumerate() {
+            request.arrival += Ns((step * place as u128 / count as u128) as u64);
         }
+        from += count;
     }
 }

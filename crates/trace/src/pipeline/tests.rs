@@ -308,6 +308,12 @@ fn requests_of_one_second_are_spread_over_it_when_that_is_asked_for() {
     // Another step of the clock.
     let requests = read(&text, &lumps(Some(Ns(1_000)), 4)).unwrap();
     assert_eq!(requests[3].arrival, Ns(750));
+    // A step longer than the way to the next stamp ends there: no request passes another.
+    for window in [0, 1, 100] {
+        let requests = read(&text, &lumps(Some(Ns(10_000_000_000)), window)).unwrap();
+        assert!(requests.is_sorted_by_key(|request| request.arrival), "{window}");
+        assert_eq!(requests[3].arrival, Ns(750_000_000));
+    }
     // A lump larger than all that is looked at together.
     let requests = read(&spc([7; 1000].into_iter().chain([9])), &lumps(Some(SECOND), 5)).unwrap();
     assert!(requests.windows(2).all(|pair| pair[0].arrival < pair[1].arrival));
